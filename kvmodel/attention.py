@@ -56,10 +56,11 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What prefill computes per layer beside the matrix products: query heads and widths, indexer heads, recurrent heads.
+    """What prefill computes in one layer beside the weight products: `kvmodel.movement` turns it into FLOPs.
 
-    `query_heads * (qk_width + v_width)` multiply-adds per (query, key) pair; an indexer adds `index_heads * index_width` per pair and limits attention to
-    `topk` keys; a recurrent layer works `state_heads * state_width` per token. Zeros mean: no such part.
+    `query_heads * (qk_width + v_width)` multiply-adds per (query, key) pair. An indexer adds `index_heads * index_width` per pair it scores and leaves
+    `topk` keys to attention. `latent` is the MLA latent that a loaded prefix up-projects. A recurrent layer updates `state_heads` matrices of
+    `state_key * state_value`. `window` bounds the pairs of a layer that stores nothing itself (shared KV); other layers have it in their store.
     """
 
     query_heads: int = 0
@@ -68,7 +69,11 @@ class Work:
     index_heads: int = 0
     index_width: int = 0
     topk: int = 0
-    latent: int = 0  # MLA: width of the latent that a loaded prefix up-projects
+    latent: int = 0
+    state_heads: int = 0
+    state_key: int = 0
+    state_value: int = 0
+    window: int = 0
 
 
 @dataclass(frozen=True, slots=True)
