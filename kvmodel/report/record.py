@@ -1,0 +1,164 @@
+"""What is known about one figure: the record that pictures, pages, citations and the lock file are all made from.
+
+Standard library only: `kvmodel figures` and `kvmodel cite` start from here.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from kvmodel.units import KvError, refuse
+
+BOOK = "The KV Cache Dividend: an executable model of the inference memory pyramid"
+AUTHORS = "kvmodel contributors"
+LICENCE = "CC BY 4.0"
+LICENCE_URL = "https://creativecommons.org/licenses/by/4.0/"
+MIME = "application/vnd.kvmodel.figure+json"  # in a figure's notebook output; the lock file is written from it
+FIGURE_ID = re.compile(r"[a-z][a-z0-9-]{2,40}")
+PROCESSING = ("none", "minor", "major")
+SUFFIXES = ("svg", "png", "csv", "vl.json")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One declared parameter of a chapter, after parsing."""
+
+    value: int | float | str | bool
+    default: int | float | str | bool
+    unit: str = ""
+    meaning: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """True where the value is not the default."""
+        return self.value != self.default
+
+
+@dataclass(frozen=True)
+class Source:
+    """One entry of `data/sources.toml`, and the kinds of value the package takes from it."""
+
+    title: str
+    producer: str = ""
+    url: str = ""
+    published: str = ""
+    accessed: str = ""
+    licence: str = ""
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def year(self) -> str:
+        """The year of publication, `n.d.` where the source gives none."""
+        match = re.match(r"\d{4}", self.published)
+        return match[0] if match else "n.d."
+
+    @property
+    def credit(self) -> str:
+        """Whom to name: the producer, else the title."""
+        return self.producer or self.title
+
+
+@dataclass(frozen=True)
+class FigureRecord:
+    """One figure as drawn: its finding, what it shows, where it stands, and the three facts that fix it (version, parameters, data).
+
+    `columns` maps each CSV column to (unit, meaning); `csv` is the data file byte for byte and `spec` the Vega-Lite specification: both are empty in a record read
+    back from the lock file, where `digest` stands for the data.
+    """
+
+    id: str
+    title: str
+    chapter: str
+    caption: str = ""
+    alt: str = ""
+    columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    processing: str = "major"  # what we did to the sources' values; a model's result is major
+    csv: bytes = b""
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse an id that cannot be an address, and an unknown processing level."""
+        if not FIGURE_ID.fullmatch(self.id):
+            raise refuse("figure id", self.id, "3 to 41 of a-z 0-9 -, a letter first, such as kv-by-attention")
+        if self.processing not in PROCESSING:
+            raise refuse("processing", self.processing, " ".join(PROCESSING), PROCESSING)
+
+    @property
+    def parameters_hash(self) -> str:
+        """12 hex digits that stand for all parameters."""
+        return parameters_hash({name: p.value for name, p in self.parameters.items()})
+
+    @property
+    def data_sha256(self) -> str:
+        """SHA-256 of the CSV file, 64 hex digits."""
+        return self.digest or sha256(self.csv).hexdigest()
+
+    @property
+    def rows(self) -> int:
+        """Number of data rows (a quoted cell may hold line ends)."""
+        import csv  # only pages need it
+
+        return max(0, sum(1 for _ in csv.reader(self.csv.decode().splitlines(keepends=True))) - 1)
+
+    @property
+    def changed(self) -> dict[str, Parameter]:
+        """The parameters that are not at their default."""
+        return {name: p for name, p in self.parameters.items() if p.changed}
+
+    def meta(self) -> dict[str, Any]:
+        """Return what the notebook output and the lock file keep: no data, no version, no commit, so that it changes only when the figure does."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "chapter": self.chapter,
+            "sources": list(self.sources),
+            "processing": self.processing,
+            "parameters": {name: asdict(p) for name, p in self.parameters.items()},
+            "parameters_hash": self.parameters_hash,
+            "data_sha256": self.data_sha256,
+        }
+
+
+def from_meta(meta: Mapping[str, Any], sources: Mapping[str, Source]) -> FigureRecord:
+    """Return the record behind `FigureRecord.meta()` (or a lock entry, or `figure.json`), with its sources looked up."""
+    parameters = {name: Parameter(**p) for name, p in meta["parameters"].items()}
+    used = {name: sources[name] for name in meta["sources"]}
+    columns = {name: (c["unit"], c["meaning"]) for name, c in meta.get("columns", {}).items()}
+    extra = {key: meta[key] for key in ("caption", "alt") if key in meta}
+    record = FigureRecord(meta["id"], meta["title"], meta["chapter"], columns=columns, sources=used, parameters=parameters,
+                          processing=meta["processing"], digest=meta["data_sha256"], **extra)  # fmt: skip
+    if record.parameters_hash != meta["parameters_hash"]:
+        raise KvError(f"figure {record.id}: parameters_hash {meta['parameters_hash']} does not belong to its parameters ({record.parameters_hash})")
+    return record
+
+
+def parameters_hash(values: Mapping[str, int | float | str | bool]) -> str:
+    """Return 12 hex digits of SHA-256 over the canonical JSON of all declared parameters after parsing (sorted keys, no spaces, UTF-8).
+
+    Examples
+    --------
+    >>> parameters_hash({"users": 1, "model": "llama-3.3-70b"}) == parameters_hash({"model": "llama-3.3-70b", "users": 1})
+    True
+    """
+    text = json.dumps(dict(values), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return sha256(text.encode()).hexdigest()[:12]
+
+
+def load_sources(path: Path | None = None) -> dict[str, Source]:
+    """Return every entry of `data/sources.toml` by id (the wheel carries it as `specs/sources.toml`)."""
+    package = Path(__file__).parents[1]
+    places = [path] if path else [package.parent / "data" / "sources.toml", package / "specs" / "sources.toml"]
+    found = next((p for p in places if p.is_file()), None)
+    if found is None:
+        raise KvError("sources: data/sources.toml is neither in the checkout nor in the package")
+    entries = tomllib.loads(found.read_text("utf-8"))
+    names = Source.__dataclass_fields__
+    return {name: Source(**{k: str(v) for k, v in entry.items() if k in names}) for name, entry in entries.items()}
