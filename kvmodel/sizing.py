@@ -272,7 +272,7 @@ def _users_that_fit(rank: Terms, budget: int, tp: int, context: int, block: int)
 def _longest_context(rank: Terms, budget: int, block: int) -> int | None:
     """Largest number of tokens, in whole blocks, whose blocks on one rank fit `budget` bytes; None when no length exceeds it."""
     if rank.growing_bytes_per_token:
-        bound = int(budget / rank.growing_bytes_per_token) + 1
+        bound = int(budget / rank.growing_bytes_per_token * (1 + 1e-12)) + max(t.ratio for t in rank.terms)  # compressed stores count whole groups
     else:
         bound = max((w for w, _ in rank.windowed), default=1)
         if allocated_bytes(rank, bound, block) <= budget:

@@ -181,6 +181,6 @@ def significant(x: float, digits: int = 3) -> str:
 
 def _format(n: float, step: int, names: list[str], digits: int) -> str:
     value, unit = float(n), 0
-    while unit < len(names) - 1 and float(f"{abs(value):.{digits - 1}e}") >= step:
+    while unit < len(names) - 1 and max(abs(value), float(f"{abs(value):.{digits - 1}e}")) >= step:
         value, unit = value / step, unit + 1
     return f"{significant(value, digits)} {names[unit]}"
