@@ -3,7 +3,6 @@
 Standard library only: `kvmodel figures` and `kvmodel cite` start from here.
 """
 
-import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -67,13 +66,14 @@ class Source:
 class FigureRecord:
     """One figure as drawn: its finding, what it shows, where it stands, and the three facts that fix it (version, parameters, data).
 
-    `columns` maps each CSV column to (unit, meaning); `csv` is the data file byte for byte and `spec` the Vega-Lite specification: both are empty in a record read
-    back from the lock file, where `digest` stands for the data.
+    `parameters_hash` is that of `kvmodel.report.parameters`; `columns` maps each CSV column to (unit, meaning); `csv` is the data file byte for byte and `spec` the
+    Vega-Lite specification: both are empty in a record read back from the lock file, where `digest` stands for the data.
     """
 
     id: str
     title: str
     chapter: str
+    parameters_hash: str
     caption: str = ""
     alt: str = ""
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -90,11 +90,6 @@ class FigureRecord:
             raise refuse("figure id", self.id, "3 to 41 of a-z 0-9 -, a letter first, such as kv-by-attention")
         if self.processing not in PROCESSING:
             raise refuse("processing", self.processing, " ".join(PROCESSING), PROCESSING)
-
-    @property
-    def parameters_hash(self) -> str:
-        """12 hex digits that stand for all parameters."""
-        return parameters_hash({name: p.value for name, p in self.parameters.items()})
 
     @property
     def data_sha256(self) -> str:
@@ -133,23 +128,10 @@ def from_meta(meta: Mapping[str, Any], sources: Mapping[str, Source]) -> FigureR
     used = {name: sources[name] for name in meta["sources"]}
     columns = {name: (c["unit"], c["meaning"]) for name, c in meta.get("columns", {}).items()}
     extra = {key: meta[key] for key in ("caption", "alt") if key in meta}
-    record = FigureRecord(meta["id"], meta["title"], meta["chapter"], columns=columns, sources=used, parameters=parameters,
-                          processing=meta["processing"], digest=meta["data_sha256"], **extra)  # fmt: skip
-    if record.parameters_hash != meta["parameters_hash"]:
-        raise KvError(f"figure {record.id}: parameters_hash {meta['parameters_hash']} does not belong to its parameters ({record.parameters_hash})")
-    return record
-
-
-def parameters_hash(values: Mapping[str, int | float | str | bool]) -> str:
-    """Return 12 hex digits of SHA-256 over the canonical JSON of all declared parameters after parsing (sorted keys, no spaces, UTF-8).
-
-    Examples
-    --------
-    >>> parameters_hash({"users": 1, "model": "llama-3.3-70b"}) == parameters_hash({"model": "llama-3.3-70b", "users": 1})
-    True
-    """
-    text = json.dumps(dict(values), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return sha256(text.encode()).hexdigest()[:12]
+    return FigureRecord(
+        meta["id"], meta["title"], meta["chapter"], meta["parameters_hash"],
+        columns=columns, sources=used, parameters=parameters, processing=meta["processing"], digest=meta["data_sha256"], **extra,
+    )  # fmt: skip
 
 
 def load_sources(path: Path | None = None) -> dict[str, Source]:
@@ -160,5 +142,5 @@ def load_sources(path: Path | None = None) -> dict[str, Source]:
     if found is None:
         raise KvError("sources: data/sources.toml is neither in the checkout nor in the package")
     entries = tomllib.loads(found.read_text("utf-8"))
-    names = Source.__dataclass_fields__
-    return {name: Source(**{k: str(v) for k, v in entry.items() if k in names}) for name, entry in entries.items()}
+    names = ("title", "producer", "url", "published", "accessed", "licence")
+    return {name: Source(*(str(entry.get(key, "")) for key in names)) for name, entry in entries.items()}
