@@ -21,7 +21,6 @@ from typing import Any
 from kvmodel.cards import card_ids, find_model
 from kvmodel.dtypes import NAMES as KV_FORMATS
 from kvmodel.dtypes import parse_kv_dtype
-from kvmodel.report import record
 from kvmodel.units import KvError, parse_count, parse_tokens, refuse
 
 Value = int | float | str | bool
@@ -218,7 +217,8 @@ def parameters_hash(values: Mapping[str, Value]) -> str:
     >>> parameters_hash({"users": 1, "context_tokens": 100_000}) == parameters_hash({"context_tokens": 100_000, "users": 1})
     True
     """
-    return record.parameters_hash(named_values(values))
+    text = json.dumps(named_values(values), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def declared(source: str, where: str) -> dict[str, Parameter]:
