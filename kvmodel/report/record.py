@@ -6,7 +6,7 @@ Standard library only: `kvmodel figures` and `kvmodel cite` start from here.
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ LICENCE_URL = "https://creativecommons.org/licenses/by/4.0/"
 MIME = "application/vnd.kvmodel.figure+json"  # in a figure's notebook output; the lock file is written from it
 FIGURE_ID = re.compile(r"[a-z][a-z0-9-]{2,40}")
 PROCESSING = ("none", "minor", "major")
+SOURCE_KEYS = ("title", "producer", "url", "published", "accessed", "licence")
 SUFFIXES = ("svg", "png", "csv", "vl.json")
 
 
@@ -66,8 +67,8 @@ class Source:
 class FigureRecord:
     """One figure as drawn: its finding, what it shows, where it stands, and the three facts that fix it (version, parameters, data).
 
-    `parameters_hash` is that of `kvmodel.report.parameters`; `columns` maps each CSV column to (unit, meaning); `csv` is the data file byte for byte and `spec` the
-    Vega-Lite specification: both are empty in a record read back from the lock file, where `digest` stands for the data.
+    `parameters_hash` is that of `kvmodel.report.parameters`; `columns` maps each CSV column to (unit, meaning); `csv` is the data file byte for byte and
+    `spec` the Vega-Lite specification: both are empty in a record read back from the lock file, where `digest` stands for the data.
     """
 
     id: str
@@ -141,6 +142,64 @@ def load_sources(path: Path | None = None) -> dict[str, Source]:
     found = next((p for p in places if p.is_file()), None)
     if found is None:
         raise KvError("sources: data/sources.toml is neither in the checkout nor in the package")
-    entries = tomllib.loads(found.read_text("utf-8"))
-    names = ("title", "producer", "url", "published", "accessed", "licence")
-    return {name: Source(*(str(entry.get(key, "")) for key in names)) for name, entry in entries.items()}
+    return {name: source(entry) for name, entry in tomllib.loads(found.read_text("utf-8")).items()}
+
+
+def source(entry: Mapping[str, Any]) -> Source:
+    """Return the source that one table of `data/sources.toml` (or of a JSON file made from it) describes; other keys are left out."""
+    known = {key: str(value) for key, value in entry.items() if key in SOURCE_KEYS}
+    return replace(Source(known.pop("title")), kinds=tuple(entry.get("kinds", ())), **known)
+
+
+@dataclass(frozen=True)
+class Edition:
+    """Which book a figure stands in: its version, the commit it was built from, its public address, and whether a reader recomputed it.
+
+    `commit` is empty where git is absent; `base` is `html.baseurl`, empty where the site has no public address yet.
+    """
+
+    version: str
+    commit: str = ""
+    dirty: bool = False
+    base: str = ""
+    recomputed: bool = False
+
+    @property
+    def year(self) -> str:
+        """Year of the version: versions are CalVer."""
+        return self.version.split(".")[0]
+
+    @property
+    def month(self) -> int:
+        """Month of the version, 1 to 12."""
+        return int(self.version.split(".")[1])
+
+    @property
+    def commit_words(self) -> str:
+        """The commit as prose has it, honest about changes that no commit holds; empty where it is not known."""
+        return f"commit {self.commit}" + (" with uncommitted changes" if self.dirty else "") if self.commit else ""
+
+    def address(self, figure_id: str) -> str:
+        """Return the frozen address of a figure, empty where there is none: a recomputed figure never borrows the published one."""
+        return f"{self.base.rstrip('/')}/v/{self.version}/figures/{figure_id}/" if self.base and not self.recomputed else ""
+
+
+def edition_here(root: Path, base: str = "", *, recomputed: bool = False) -> Edition:
+    """Return the edition that a checkout at `root` makes now, with its commit when git knows one."""
+    from kvmodel import __version__
+
+    commit = _git(root, "rev-parse", "--short=12", "HEAD")
+    dirty = bool(commit and _git(root, "status", "--porcelain", "--untracked-files=no"))
+    return Edition(__version__, commit, dirty, base, recomputed)
+
+
+def _git(root: Path, *arguments: str) -> str:
+    import subprocess
+
+    if not (root / ".git").exists():  # a folder inside some other repository is not that repository's commit
+        return ""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
