@@ -22,6 +22,7 @@ FIGURE_ID = re.compile(r"[a-z][a-z0-9-]{2,40}")
 PROCESSING = ("none", "minor", "major")
 SOURCE_KEYS = ("title", "producer", "url", "published", "accessed", "licence")
 SUFFIXES = ("svg", "png", "csv", "vl.json")
+CITE_FILES = ("cite.txt", "cite.bib", "cite.json")
 
 
 @dataclass(frozen=True)
