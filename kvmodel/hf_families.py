@@ -1,0 +1,270 @@
+"""How each architecture spells its attention layers: from the keys of a config to one `LayerGroup` per layer.
+
+Class defaults are those of the configuration classes of transformers 5.24.0 (`models/<model_type>/configuration_<model_type>.py`), or of the model's own
+`configuration_*.py` where transformers has none.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from kvmodel.attention import LayerGroup, State, Store, Vectors, Work
+from kvmodel.hf_keys import MOST_LAYERS, Keys, context, head_width
+from kvmodel.units import refuse
+
+NONE = LayerGroup(1, "none")
+FULL, SLIDING, CHUNKED, LINEAR, INDEXED = "full_attention", "sliding_attention", "chunked_attention", "linear_attention", "indexed_attention"
+OLD_TYPES = {"mamba": LINEAR, "attention": FULL, "deepseek_sparse_attention": INDEXED}
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The layers of a model, first to last, and its multi-token-prediction layers."""
+
+    layers: list[LayerGroup]
+    mtp: list[LayerGroup] = field(default_factory=list)
+
+
+Reader = Callable[[Keys], Stack]
+
+
+# --- layers ---------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def attention(
+    heads: int, kv_heads: int, key: int, value: int | None = None, *, window: int | None = None, chunked: bool = False, kind: str | None = None
+) -> LayerGroup:
+    """Return a layer of MHA, GQA or MQA, or of the same in a window: kv_heads * (key + value) elements per kept token."""
+    if kv_heads > heads or heads % kv_heads:
+        raise refuse("num_key_value_heads", kv_heads, f"a divisor of num_attention_heads ({heads})")
+    value = key if value is None else value
+    plain = "mha" if kv_heads == heads else "mqa" if kv_heads == 1 else "gqa"
+    entry = (Vectors("key", key, kv_heads), Vectors("value", value, kv_heads))
+    named = kind or ("chunked" if chunked else "window" if window else plain)
+    return LayerGroup(1, named, (Store(entry, window),), (), Work(query_heads=heads, qk_width=key, v_width=value))
+
+
+def shared(layer: LayerGroup) -> LayerGroup:
+    """Return the layer that attends to another layer's keys and values and stores none; its window stays in its work."""
+    return LayerGroup(1, "shared", (), (), replace(layer.work, window=layer.stores[0].window or 0))
+
+
+def parallel(first: LayerGroup, second: LayerGroup) -> LayerGroup:
+    """Return a layer with two mixers side by side: attention and a recurrence."""
+    work = replace(first.work, state_heads=second.work.state_heads, state_key=second.work.state_key, state_value=second.work.state_value)
+    return LayerGroup(1, f"{first.kind}+{second.kind}", first.stores + second.stores, first.states + second.states, work)
+
+
+def recurrent(kind: str, heads: int, key: int, value: int, state_bytes: int, conv: tuple[tuple[int, int], ...] = ()) -> LayerGroup:
+    """Return a recurrent layer: heads * key * value elements of state, and `conv` parts of (heads, elements per head) at 2 bytes."""
+    states = (*(State("conv", h, n, 2) for h, n in conv if n), State("recurrent", heads, key * value, state_bytes))
+    return LayerGroup(1, kind, (), states, Work(state_heads=heads, state_key=key, state_value=value))
+
+
+def mamba1(k: Keys, inner: int, states: int, conv: int) -> LayerGroup:
+    """Return a Mamba-1 layer: (conv - 1) * inner and inner * states elements."""
+    return recurrent("mamba1", inner, states, 1, state_bytes(k), ((inner, conv - 1),))
+
+
+def mamba2(k: Keys, heads: int, width: int, groups: int, states: int, conv: int) -> LayerGroup:
+    """Return a Mamba-2 layer: (conv - 1) * (heads * width + 2 * groups * states) and heads * width * states elements."""
+    return recurrent("mamba2", heads, states, width, state_bytes(k), ((heads, (conv - 1) * width), (groups, (conv - 1) * 2 * states)))
+
+
+def state_bytes(k: Keys) -> int:
+    """Return the bytes of a recurrent state element: 4, unless `mamba_ssm_dtype` or `mamba_ssm_cache_dtype` says otherwise."""
+    for name in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype"):
+        text = k.text(name)
+        if text is not None:
+            sizes = {"float32": 4, "bfloat16": 2, "float16": 2}
+            if text not in sizes:
+                raise refuse(name, text, f"one of {' '.join(sizes)}", sizes)
+            return sizes[text]
+    return 4
+
+
+def layer_count(k: Keys) -> int:
+    """Return num_hidden_layers."""
+    return k.count("num_hidden_layers", high=MOST_LAYERS)
+
+
+def head_shape(k: Keys) -> tuple[int, int, int]:
+    """Return query heads, KV heads and head width; a class without KV heads of its own is MHA, one without head_dim divides hidden_size."""
+    heads = k.count("num_attention_heads")
+    kv = k.count("num_key_value_heads") if "num_key_value_heads" in k.defaults else heads
+    has_width = "head_dim" in k.defaults or k.has("head_dim")
+    return heads, kv, k.count("head_dim") if has_width else head_width(k)
+
+
+def layer_types(k: Keys, n: int, accepted: tuple[str, ...], default: Callable[[int], str], name: str = "layer_types") -> list[str]:
+    """Return the kind of each layer: the config's list, or the class's own pattern."""
+    given = k.words(name, n, accepted, OLD_TYPES)
+    return [default(i) for i in range(n)] if given is None else given
+
+
+def every(k: Keys, key: str, others: str = SLIDING, last: str = FULL) -> Callable[[int], str]:
+    """Return the pattern in which every p-th layer is `last` and the rest `others`; p is the value of `key`, read only if the pattern is asked for."""
+    return lambda i: others if (i + 1) % k.count(key) else last
+
+
+def class_pattern(k: Keys, rule: Callable[[int], str], name: str = "layer_types") -> Callable[[int], str]:
+    """Return a pattern that is written in the class alone; using it notes `name` as assumed."""
+
+    def pattern(i: int) -> str:
+        k.note(name)
+        return rule(i)
+
+    return pattern
+
+
+def window(k: Keys, name: str = "sliding_window") -> int | None:
+    """Return the window of sliding layers, or None where there is none or it reaches the context that the config states (full attention)."""
+    width, native = k.optional(name), context(k)
+    return None if width is None or (native is not None and width >= native) else width
+
+
+def drafts(k: Keys, layer: LayerGroup, key: str = "num_nextn_predict_layers") -> list[LayerGroup]:
+    """Return the multi-token-prediction layers, each like `layer`."""
+    if not k.has(key) and key not in k.defaults:
+        return []
+    return [layer] * k.count(key, low=0, high=MOST_LAYERS)
+
+
+# --- families -------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def plain(k: Keys) -> Stack:
+    """Attention layers, each full or in a sliding window, by the class's rule."""
+    n, shape = layer_count(k), head_shape(k)
+    full = attention(*shape)
+    kinds = SLIDES[k.defaults.get("slides", "never")](k, n)
+    local = attention(*shape, window=window(k)) if SLIDING in kinds else full
+    return Stack([local if t == SLIDING else full for t in kinds], drafts(k, full))
+
+
+def local_global(k: Keys, n: int) -> list[str]:
+    """Return sliding or full for each layer: the config's list, its `sliding_window_pattern`, or the class's own `period`."""
+    if "sliding_window_pattern" in k.defaults:
+        return layer_types(k, n, (FULL, SLIDING), every(k, "sliding_window_pattern"))
+    return layer_types(k, n, (FULL, SLIDING), class_pattern(k, lambda i: SLIDING if (i + 1) % k.defaults["period"] else FULL))
+
+
+def _qwen_window(k: Keys, n: int) -> list[str]:
+    if not k.flag("use_sliding_window"):
+        k.words("layer_types", n, (FULL, SLIDING))  # checked, but without the switch no layer slides
+        return [FULL] * n
+    return layer_types(k, n, (FULL, SLIDING), lambda i: SLIDING if i >= k.count("max_window_layers", low=0) else FULL)
+
+
+def _qwen_moe_window(k: Keys, n: int) -> list[str]:
+    if not k.flag("use_sliding_window"):
+        return [FULL] * n
+    return layer_types(k, n, (FULL, SLIDING), lambda i: SLIDING if i % 2 == 0 and i < k.count("max_window_layers", low=0) else FULL)
+
+
+SLIDES: dict[str, Callable[[Keys, int], list[str]]] = {
+    "never": lambda k, n: [FULL] * n,
+    "all": lambda k, n: [SLIDING] * n,
+    "list-or-all": lambda k, n: layer_types(k, n, (FULL, SLIDING), class_pattern(k, lambda i: SLIDING)),
+    "list": local_global,
+    "switch-all": lambda k, n: [SLIDING if k.flag("use_sliding_window") else FULL] * n,
+    "qwen": _qwen_window,
+    "qwen-moe": _qwen_moe_window,
+}
+
+
+def gemma3n(k: Keys) -> Stack:
+    """Gemma 3n: the last `num_kv_shared_layers` layers attend to earlier layers' KV."""
+    n, shape = layer_count(k), head_shape(k)
+    layers = {FULL: attention(*shape), SLIDING: attention(*shape, window=window(k))}
+    return Stack(_share_last(k, [layers[t] for t in local_global(k, n)]))
+
+
+def gemma4(k: Keys) -> Stack:
+    """Gemma 4: global layers have their own head width and, with K = V weights, their own KV heads; the last layer is always global."""
+    n, (heads, kv, width) = layer_count(k), head_shape(k)
+    kinds = local_global(k, n)
+    kinds[-1] = FULL
+    wide = k.count("num_global_key_value_heads") if k.flag("attention_k_eq_v") and k.has("num_global_key_value_heads") else kv
+    layers = {FULL: attention(heads, wide, k.count("global_head_dim")), SLIDING: attention(heads, kv, width, window=window(k))}
+    return Stack(_share_last(k, [layers[t] for t in kinds]))
+
+
+def _share_last(k: Keys, layers: list[LayerGroup]) -> list[LayerGroup]:
+    count = k.count("num_kv_shared_layers", low=0, high=len(layers) - 1)
+    own = len(layers) - count
+    return layers[:own] + [shared(layer) for layer in layers[own:]]
+
+
+def llama4(k: Keys) -> Stack:
+    """Llama 4: rotary layers attend inside chunks, every `no_rope_layer_interval`-th layer to everything."""
+    n, shape = layer_count(k), head_shape(k)
+    chunk = window(k, "attention_chunk_size")
+    rope = (k.counts("no_rope_layers", n, high=1) if k.data.get("no_rope_layers") != [] else None) or []
+    rule = every(k, "no_rope_layer_interval", CHUNKED)
+    kinds = layer_types(k, n, (FULL, CHUNKED), lambda i: (CHUNKED if rope[i] else FULL) if rope else rule(i))
+    full = attention(*shape)
+    local = attention(*shape, window=chunk, chunked=True) if chunk else full
+    return Stack([local if t == CHUNKED else full for t in kinds])
+
+
+def falcon(k: Keys) -> Stack:
+    """Falcon: KV heads count only in the new decoder; the old one is MQA (`multi_query`) or MHA."""
+    n, heads, width = layer_count(k), k.count("num_attention_heads"), head_width(k)
+    new = k.flag("new_decoder_architecture")
+    kv = k.count("num_key_value_heads") if new else 1 if k.flag("multi_query") else heads
+    return Stack([attention(heads, kv, width)] * n)
+
+
+def multi_query(k: Keys) -> Stack:
+    """GPT-BigCode (StarCoder, SantaCoder): MQA unless `multi_query` is false."""
+    heads = k.count("num_attention_heads")
+    return Stack([attention(heads, 1 if k.flag("multi_query") else heads, head_width(k))] * layer_count(k))
+
+
+def mimo_v2(k: Keys) -> Stack:
+    """MiMo-V2: keys wider than values, and sliding layers with their own heads and widths."""
+    n, heads = layer_count(k), k.count("num_attention_heads")
+    pattern = k.counts("hybrid_layer_pattern", n, high=1)
+    rule = class_pattern(k, lambda i: SLIDING if i and (i + 1) % 6 else FULL)
+    kinds = [SLIDING if p else FULL for p in pattern] if pattern else layer_types(k, n, (FULL, SLIDING), rule)
+    full = attention(heads, k.count("num_key_value_heads"), k.count("head_dim"), k.count("v_head_dim"))
+    width = window(k, "sliding_window_size" if k.has("sliding_window_size") else "sliding_window")
+    kv, key, value = (k.count(f"swa_{name}") for name in ("num_key_value_heads", "head_dim", "v_head_dim"))
+    local = attention(k.count("swa_num_attention_heads"), kv, key, value, window=width)
+    return Stack([local if t == SLIDING else full for t in kinds], drafts(k, local))
+
+
+def mfa(k: Keys) -> Stack:
+    """Step-3: multi-matrix factorisation attention; `num_attention_groups` KV heads for all query heads."""
+    layer = attention(k.count("num_attention_heads"), k.count("num_attention_groups"), k.count("head_dim"), kind="mfa")
+    return Stack([layer] * layer_count(k))
+
+
+def hunyuan(k: Keys) -> Stack:
+    """Hunyuan: with `use_cla`, only every `cla_share_factor`-th layer owns a cache."""
+    n, shape = layer_count(k), head_shape(k)
+    own = attention(*shape)
+    step = k.count("cla_share_factor") if k.flag("use_cla") else 1
+    return Stack([own if i % step == 0 else shared(own) for i in range(n)])
+
+
+def nas(k: Keys) -> Stack:
+    """Nemotron NAS (DeciLM): each block names its own KV heads, a window, or no attention at all."""
+    n, heads = layer_count(k), k.count("num_attention_heads")
+    width = k.count("head_dim") if k.has("head_dim") else head_width(k)
+    blocks = k.items("block_configs", n)
+    if blocks is None:
+        raise refuse("block_configs", None, f"a list with one block for each of {n} layers")
+    return Stack([_nas_layer(k.sub("block_configs", b).sub("attention"), heads, width) for b in blocks])
+
+
+def _nas_layer(block: Keys, heads: int, width: int) -> LayerGroup:
+    if block.flag("no_op") or block.flag("replace_with_linear"):
+        return NONE
+    for name in ("num_sink_tokens", "sparsify"):
+        if block.has(name):
+            raise refuse(name, block.data[name], "null: sink and sparse blocks are not understood")
+    group = block.count("n_heads_in_group")
+    if heads % group:
+        raise refuse("n_heads_in_group", group, f"a divisor of num_attention_heads ({heads})")
+    return attention(heads, heads // group, width, window=block.optional("window_length"))
