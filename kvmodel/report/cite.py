@@ -6,10 +6,10 @@ A citation always names the producers of the data, and no field is ever a placeh
 import json
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kvmodel.report.record import AUTHORS, BOOK, LICENCE, Edition, FigureRecord, Parameter, Source
+from kvmodel.report.record import AUTHORS, BOOK, LICENCE, Edition, FigureRecord, Source
 
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 LATEX = str.maketrans({
@@ -86,8 +86,12 @@ def key(record: FigureRecord, edition: Edition) -> str:
 
 def command(record: FigureRecord) -> str:
     """Return the shell command that makes the figure again."""
-    changes = [f"-p {shlex.quote(f'{name}={_typed(p)}')}" for name, p in record.changed.items()]
-    return " ".join([f"kvmodel run {record.chapter}", *changes])
+    return run_command(record.chapter, {name: p.value for name, p in record.changed.items()})
+
+
+def run_command(what: str, values: Mapping[str, int | float | str | bool]) -> str:
+    """Return the shell command that runs a chapter (or `--all`) with these values."""
+    return " ".join([f"kvmodel run {what}", *(f"-p {shlex.quote(f'{name}={_typed(value)}')}" for name, value in values.items())])
 
 
 def changes(record: FigureRecord) -> str:
@@ -149,8 +153,8 @@ def _work(source: Source) -> str:
     return ", ".join([*named, _quoted(source.title), source.year])
 
 
-def _typed(parameter: Parameter) -> str:
-    return str(parameter.value).lower() if isinstance(parameter.value, bool) else str(parameter.value)
+def _typed(value: int | float | str | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _line(text: str) -> str:
