@@ -19,13 +19,13 @@ Lock = dict[str, Any]
 
 
 def find_book(folder: str | None = None) -> Path:
-    """Return the folder that holds `book/`: the one named, else the current one, else the checkout this package stands in.
+    """Return the folder that holds `book/`: the one named, else the nearest above this one, else the checkout this package stands in.
 
     Raises
     ------
     KvError : no lock file there
     """
-    places = [Path(folder)] if folder else [Path.cwd(), Path(__file__).parents[2]]
+    places = [Path(folder)] if folder else [Path.cwd(), *Path.cwd().parents, Path(__file__).parents[2]]
     found = next((place for place in places if (place / LOCK).is_file()), None)
     if found is None:
         raise refuse("book", folder or str(Path.cwd()), f"a folder that holds {LOCK}; this command needs the book: run it in a checkout or give --book DIR")
