@@ -1,0 +1,147 @@
+"""One chapter executed with other values: papermill underneath, values passed as Python literals, failures told in one line."""
+
+import hashlib
+import os
+import platform
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from kvmodel.report.chapters import Chapter
+from kvmodel.report.parameters import Value, rewritten
+
+Notebook = Any  # nbformat.NotebookNode: a dict that is its own namespace
+HEADLINE = "application/vnd.kvmodel.headline+json"
+Progress = Callable[[str, int, int], None]  # chapter, cell, cells
+
+
+class RunError(Exception):
+    """A run that failed, in one line: which chapter, which cell, why."""
+
+
+class Stopped(RunError):
+    """A run that was stopped before its end."""
+
+
+def quiet(_chapter: str, _cell: int, _cells: int) -> None:
+    """Show no progress."""
+
+
+def execute(chapter: Chapter, values: Mapping[str, Value], root: Path, progress: Progress = quiet, stop: Event | None = None) -> Notebook:
+    """Return the executed notebook of a chapter with these values (all of them, already checked).
+
+    The values go to papermill as Python objects, which it writes as literals, so that no text can become code. The parameters cell of the result shows
+    the values that were used; run times and paths are left out.
+
+    Raises
+    ------
+    RunError : a cell failed, or the kernel died
+    Stopped : Ctrl-C, or `stop` was set
+    """
+    import nbformat  # after the checks: a refusal should not wait for these
+    import papermill
+    from nbclient.exceptions import CellTimeoutError, DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
+    notebook = nbformat.read(chapter.path, as_version=4)
+    shift, cells, now = int(bool(values)), len(notebook.cells), [0]
+
+    def started(cell: Notebook, cell_index: int) -> None:
+        now[0] = max(1, cell_index + 1 - (shift if cell_index > _parameters_cell(notebook) else 0))
+        if stop and stop.is_set():
+            raise Stopped(f"{chapter.slug}: stopped in cell {now[0]} of {cells}")
+        progress(chapter.slug, now[0], cells)
+
+    try:
+        done = papermill.execute_notebook(
+            notebook, None, parameters=dict(values), kernel_name="python3", language="python", progress_bar=False,
+            on_cell_start=started, record_timing=False, resources={"metadata": {"path": str(root / "book")}},
+        )  # fmt: skip
+    except PapermillExecutionError as error:
+        raise RunError(f"{chapter.slug}: cell {now[0]} of {cells} failed: {_line(f'{error.ename}: {error.evalue}')}") from None
+    except (DeadKernelError, CellTimeoutError) as error:
+        raise RunError(f"{chapter.slug}: cell {now[0]} of {cells} failed: {_line(f'{type(error).__name__}: {error}')}") from None
+    except KeyboardInterrupt:
+        raise Stopped(f"{chapter.slug}: stopped by Ctrl-C in cell {now[0]} of {cells}") from None
+    return _tidy(done, values)
+
+
+def _parameters_cell(notebook: Notebook) -> int:
+    return next((n for n, c in enumerate(notebook.cells) if "parameters" in c.metadata.get("tags", [])), -1)
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else line[:297] + "..."
+
+
+def _tidy(notebook: Notebook, values: Mapping[str, Value]) -> Notebook:
+    notebook.metadata.pop("papermill", None)
+    for cell in notebook.cells:
+        cell.metadata.pop("papermill", None)
+        tags = cell.metadata.get("tags", [])
+        if "injected-parameters" in tags:
+            cell.id = "injected-parameters"
+            tags.append("remove-cell")  # the page shows the values in the parameters cell
+        elif "parameters" in tags:
+            cell.source = rewritten(cell.source, values)
+        if not tags:
+            cell.metadata.pop("tags", None)
+    return notebook
+
+
+def side_by_side(work: Callable[[str, Event], None], names: Iterable[str], threads: int) -> None:
+    """Do `work(name, stop)` for all names in threads (in this one for 0); at the first failure or Ctrl-C, set `stop`, let running cells end, and raise."""
+    stop = Event()
+    if not threads:
+        for name in names:
+            work(name, stop)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for future in as_completed([pool.submit(work, name, stop) for name in names]):
+                future.result()
+        except BaseException as error:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            if isinstance(error, KeyboardInterrupt):
+                raise Stopped("stopped by Ctrl-C") from None
+            raise
+
+
+def records(notebook: Notebook, mime: str) -> list[dict[str, Any]]:
+    """Return what the outputs of an executed notebook carry under one media type, in order."""
+    outputs = (output for cell in notebook["cells"] for output in cell.get("outputs", ()))
+    return [output["data"][mime] for output in outputs if mime in output.get("data", {})]
+
+
+def inputs(root: Path, chapters: Iterable[Chapter]) -> dict[str, str]:
+    """Return the sha256 of what a run is made from, besides its parameters: package, data, chapters, look of the book, pinned versions."""
+    package = Path(__file__).parents[1]
+    return {
+        "package": _digest(_files(package)),
+        "data": _digest(_files(root / "data")),
+        "chapters": _digest(c.path for c in chapters),
+        "book": _digest(p for p in (root / "_config.yml", root / "_toc.yml", *_files(root / "book/_ext"), *_files(root / "book/_assets")) if p.is_file()),
+        "constraints": _digest(p for p in (root / "constraints.txt",) if p.is_file()),
+        "python": platform.python_version(),
+    }
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def cores() -> int:
+    """Return the number of cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
