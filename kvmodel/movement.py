@@ -99,6 +99,10 @@ def matmul_params(card: Card) -> int:
 def prefill_flops(card: Card, new: int, cached: int = 0) -> int:
     """Return the FLOPs to prefill `new` tokens on `cached` ones that are in the cache: 2 * P_mm * N plus every layer's attention.
 
+    Raises
+    ------
+    KvError : no count of active parameters; a config that says what attention stores but not the widths it computes with
+
     Examples
     --------
     >>> from kvmodel import card
@@ -106,6 +110,8 @@ def prefill_flops(card: Card, new: int, cached: int = 0) -> int:
     >>> 3.9e15 < flops < 4.1e15
     True
     """
+    if any(g.stores and not g.work.query_heads for g in card.groups):
+        raise KvError(f"model: the config of {card.id} lacks the widths of attention (qk_nope_head_dim, v_head_dim); accepted: a model whose config has them")
     return 2 * matmul_params(card) * new + sum(g.count * layer_flops(g, new, cached) for g in card.groups)
 
 
