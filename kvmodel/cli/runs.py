@@ -91,7 +91,7 @@ def run_run(args: argparse.Namespace) -> int:
 
     root, given = book.book_root(args.book), pairs(args.given)
     plan = plan_all(root, given, args.scenario) if args.all else plan_chapter(root, args.chapter, given, args.scenario)
-    return _guarded(lambda: _finished(run(plan, args.out, fresh=args.fresh, progress=Progress())))
+    return _guarded(lambda: _finished(run(plan, args.out, fresh=args.fresh, progress=Progress("cell"))))
 
 
 def _finished(result: Any) -> str:
@@ -106,7 +106,13 @@ def run_sweep(args: argparse.Namespace) -> int:
 
     root = book.book_root(args.book)
     plan = plan_sweep(root, args.chapter, pairs(args.given), jobs=args.jobs, dask=args.dask)
-    return _guarded(lambda: _short(sweep(plan, args.out, progress=Progress())))
+    return _guarded(lambda: _swept(*sweep(plan, args.out, progress=Progress("point"))))
+
+
+def _swept(table: Path, points: int, failed: int) -> str:
+    if failed:
+        print(f"{failed} of {points} points failed; their rows say why", file=sys.stderr)
+    return _short(table)
 
 
 def pairs(given: list[str]) -> dict[str, str]:
@@ -149,11 +155,12 @@ def _short(path: Path) -> str:
 
 
 class Progress:
-    """One line on a terminal that says which cell runs; nothing elsewhere, nor in CI."""
+    """One line on a terminal that says how far the work is; nothing elsewhere, nor in CI."""
 
-    def __init__(self) -> None:
+    def __init__(self, of: str) -> None:
+        self.of = of
         self.shown = sys.stderr.isatty() and not os.environ.get("CI")
 
     def __call__(self, chapter: str, cell: int, cells: int) -> None:
         if self.shown:
-            print(f"\r\x1b[K{chapter}: cell {cell} of {cells}", end="" if cell < cells else "\r\x1b[K", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{chapter}: {self.of} {cell} of {cells}", end="" if cell < cells else "\r\x1b[K", file=sys.stderr, flush=True)

@@ -28,10 +28,15 @@ class Chapter:
         return self.path.stem
 
     @cached_property
+    def text(self) -> str:
+        """The notebook as JSON text."""
+        return self.path.read_text("utf-8")
+
+    @cached_property
     def cells(self) -> list[dict[str, Any]]:
         """The cells of the notebook, sources joined to text."""
         try:
-            cells = json.loads(self.path.read_text("utf-8"))["cells"]
+            cells = json.loads(self.text)["cells"]
             return [cell | {"source": "".join(cell["source"])} for cell in cells]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise KvError(f"{self.slug}: {self.path.name} is not a notebook: {type(error).__name__}: {error}") from None

@@ -21,6 +21,10 @@ class RunError(Exception):
     """A run that failed, in one line: which chapter, which cell, why."""
 
 
+class Lost(RunError):
+    """A kernel that died under its work, as when memory runs out."""
+
+
 class Stopped(RunError):
     """A run that was stopped before its end."""
 
@@ -29,42 +33,43 @@ def quiet(_chapter: str, _cell: int, _cells: int) -> None:
     """Show no progress."""
 
 
-def execute(chapter: Chapter, values: Mapping[str, Value], root: Path, progress: Progress = quiet, stop: Event | None = None) -> Notebook:
-    """Return the executed notebook of a chapter with these values (all of them, already checked).
+def execute(slug: str, text: str, values: Mapping[str, Value], folder: Path, progress: Progress = quiet, stop: Event | None = None) -> Notebook:
+    """Return the executed notebook of a chapter, given as JSON text, with these values (all of them, already checked); its kernel works in `folder`.
 
     The values go to papermill as Python objects, which it writes as literals, so that no text can become code. The parameters cell of the result shows
     the values that were used; run times and paths are left out.
 
     Raises
     ------
-    RunError : a cell failed, or the kernel died
+    RunError : a cell failed
+    Lost : the kernel died
     Stopped : Ctrl-C, or `stop` was set
     """
     import nbformat  # after the checks: a refusal should not wait for these
     import papermill
-    from nbclient.exceptions import CellTimeoutError, DeadKernelError
+    from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
-    notebook = nbformat.read(chapter.path, as_version=4)
+    notebook = nbformat.reads(text, as_version=4)
     shift, cells, now = int(bool(values)), len(notebook.cells), [0]
 
     def started(cell: Notebook, cell_index: int) -> None:
         now[0] = max(1, cell_index + 1 - (shift if cell_index > _parameters_cell(notebook) else 0))
         if stop and stop.is_set():
-            raise Stopped(f"{chapter.slug}: stopped in cell {now[0]} of {cells}")
-        progress(chapter.slug, now[0], cells)
+            raise Stopped(f"{slug}: stopped in cell {now[0]} of {cells}")
+        progress(slug, now[0], cells)
 
     try:
         done = papermill.execute_notebook(
             notebook, None, parameters=dict(values), kernel_name="python3", language="python", progress_bar=False,
-            on_cell_start=started, record_timing=False, resources={"metadata": {"path": str(root / "book")}},
+            on_cell_start=started, record_timing=False, extra_arguments=["--IPKernelApp.log_level=50"], resources={"metadata": {"path": str(folder)}},
         )  # fmt: skip
     except PapermillExecutionError as error:
-        raise RunError(f"{chapter.slug}: cell {now[0]} of {cells} failed: {_line(f'{error.ename}: {error.evalue}')}") from None
-    except (DeadKernelError, CellTimeoutError) as error:
-        raise RunError(f"{chapter.slug}: cell {now[0]} of {cells} failed: {_line(f'{type(error).__name__}: {error}')}") from None
+        raise RunError(f"{slug}: cell {now[0]} of {cells} failed: {_line(f'{error.ename}: {error.evalue}')}") from None
+    except DeadKernelError as error:
+        raise Lost(f"{slug}: cell {now[0]} of {cells} failed: {_line(f'{type(error).__name__}: {error}')}") from None
     except KeyboardInterrupt:
-        raise Stopped(f"{chapter.slug}: stopped by Ctrl-C in cell {now[0]} of {cells}") from None
+        raise Stopped(f"{slug}: stopped by Ctrl-C in cell {now[0]} of {cells}") from None
     return _tidy(done, values)
 
 

@@ -25,33 +25,41 @@ def read_record(out: Path) -> dict[str, Any] | None:
 
 
 @contextmanager
-def exclusive(out: Path) -> Iterator[Path]:
-    """Yield an empty folder beside `out` to work in, while no other run works on `out`; a second run waits.
+def locked(out: Path) -> Iterator[None]:
+    """Hold `out` while no other run works on it; a second run waits.
 
     Raises
     ------
     KvError : `out` cannot be written, or holds something else than a run
     """
-    out = out.absolute()
     if (out.exists() and not out.is_dir()) or (out.is_dir() and any(out.iterdir()) and read_record(out) is None):
-        raise refuse("out", str(out), "a new or empty folder, or one of an earlier run (with run.json)")
-    work, old = (out.with_name(f".{out.name}.{part}") for part in ("work", "old"))
+        raise refuse("out", str(out), f"a new or empty folder, or one of an earlier run (with {RECORD})")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         lock = _lock(out.with_name(f".{out.name}.lock"))
     except OSError as error:
         raise refuse("out", str(out), f"a folder that can be written ({error.strerror})") from None
     try:
-        if old.exists() and not out.exists():  # a run was killed between the two steps of `publish`
-            old.rename(out)
-        for left in (work, old):
-            shutil.rmtree(left, ignore_errors=True)
-        work.mkdir()
-        yield work
+        yield
     finally:
-        shutil.rmtree(work, ignore_errors=True)
         Path(lock.name).unlink(missing_ok=True)
         lock.close()
+
+
+@contextmanager
+def exclusive(out: Path) -> Iterator[Path]:
+    """Yield an empty folder beside `out` to work in, with `out` held as by `locked`."""
+    work, old = (out.with_name(f".{out.name}.{part}") for part in ("work", "old"))
+    with locked(out):
+        try:
+            if old.exists() and not out.exists():  # a run was killed between the two steps of `publish`
+                old.rename(out)
+            for left in (work, old):
+                shutil.rmtree(left, ignore_errors=True)
+            work.mkdir()
+            yield work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
 
 
 def _lock(path: Path) -> Any:
@@ -65,6 +73,13 @@ def _lock(path: Path) -> Any:
         if path.exists() and os.path.samestat(os.fstat(handle.fileno()), path.stat()):
             return handle
         handle.close()  # the other run has removed this file: take the next
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, "utf-8")
+    part.replace(path)
 
 
 def publish(site: Path, out: Path) -> None:

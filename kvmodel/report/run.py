@@ -168,7 +168,7 @@ def _notebooks(plan: Plan, source: Path, progress: Progress) -> dict[str, Notebo
     done: dict[str, Notebook] = {}
 
     def one(slug: str, stop: Event) -> None:
-        done[slug] = execute(plan.chapters[slug], plan.values[slug], plan.root, progress, stop)
+        done[slug] = execute(slug, plan.chapters[slug].text, plan.values[slug], plan.root / "book", progress, stop)
         nbformat.write(done[slug], source / "book" / f"{slug}.ipynb")
 
     os.environ[RUN_ENV] = str(source)
