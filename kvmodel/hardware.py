@@ -156,10 +156,10 @@ def spec(spec_id: str, kind: str) -> Spec:
     path = SPECS / "hardware" / f"{spec_id}.toml"
     field = "platform" if kind == "node" else kind
     if not SPEC_ID.fullmatch(spec_id) or not path.is_file():
-        raise refuse(field, spec_id, f"the id of a {kind} (kvmodel hardware lists them)", spec_ids(kind))
+        raise refuse(field, spec_id, f"an id of class {kind} (kvmodel hardware lists them)", spec_ids(kind))
     found = read_spec(path, "hardware")
     if found.kind != kind:
-        raise refuse(field, spec_id, f"the id of a {kind}, not of a {found.kind} (kvmodel hardware lists them)", spec_ids(kind))
+        raise refuse(field, spec_id, f"an id of class {kind}, not of class {found.kind} (kvmodel hardware lists them)", spec_ids(kind))
     return found
 
 

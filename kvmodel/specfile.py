@@ -58,6 +58,8 @@ class Value:
     sources: tuple[str, ...]
     date: str
     note: str = ""
+    words: str = ""
+    per: str = ""
 
     @property
     def span(self) -> tuple[float, float]:
@@ -67,7 +69,7 @@ class Value:
 
     def plain(self) -> dict[str, Any]:
         """Return the value as JSON data."""
-        fields = ("value", "low", "high", "stated", "unit", "base", "kind", "date", "note")
+        fields = ("value", "low", "high", "stated", "unit", "base", "kind", "date", "words", "per", "note")
         return {k: getattr(self, k) for k in fields if getattr(self, k) not in (None, "")} | {"sources": list(self.sources)}
 
 
@@ -170,7 +172,20 @@ def _value(where: str, item: Any, base: str, limits: list[float], definition: Ma
     if known != sorted(known):
         raise refuse(f"{where}.value", item.get("value"), "low <= value <= high")
     sources = (item["source"],) if isinstance(item["source"], str) else tuple(item["source"])
-    return Value(numbers["value"], numbers["low"], numbers["high"], item.get("value"), item["unit"], base, item["kind"], sources, item["date"], _remark(item))
+    return Value(
+        numbers["value"],
+        numbers["low"],
+        numbers["high"],
+        item.get("value"),
+        item["unit"],
+        base,
+        item["kind"],
+        sources,
+        item["date"],
+        _remark(item),
+        item.get("words", ""),
+        item.get("per", ""),
+    )
 
 
 def _number(where: str, number: Any, factor: Fraction, limits: list[float], base: str) -> float:
@@ -197,7 +212,7 @@ def _provenance(where: str, item: Mapping[str, Any]) -> None:
 
 
 def _remark(item: Mapping[str, Any]) -> str:
-    parts = [str(item[k]) for k in ("words", "expression", "reason", "reading", "note") if item.get(k)]
+    parts = [str(item[k]) for k in ("expression", "reason", "reading", "note") if item.get(k)]
     return "; ".join(parts)
 
 

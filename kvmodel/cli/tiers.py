@@ -1,0 +1,109 @@
+"""`kvmodel tiers`, `hardware`."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from kvmodel.cli.common import add_json, columns, emit
+from kvmodel.hardware import spec_ids
+from kvmodel.specfile import SPECS, Spec, Value, read_spec
+from kvmodel.tier_checks import checks
+from kvmodel.tiers import Tier, tier, tier_ids
+from kvmodel.units import format_bytes, format_seconds, refuse, significant
+
+SHOW: dict[str, Callable[[float], str]] = {
+    "bytes": format_bytes,
+    "bytes_per_s": lambda x: f"{format_bytes(x)}/s",
+    "flops": lambda x: f"{significant(x / 1e12)} TFLOPS",
+    "seconds": format_seconds,
+    "watts": lambda x: f"{significant(x)} W",
+    "drive_writes_per_day": lambda x: f"{significant(x)} DWPD",
+    "per_s": lambda x: f"{significant(x)} /s",
+    "count": lambda x: f"{x:,.0f}",
+}
+LISTED = ("memory_bytes", "capacity_bytes", "host_memory_bytes", "bandwidth_bytes_per_s", "read_bytes_per_s", "measured_bytes_per_s", "nominal_bytes_per_s")
+
+
+def register(commands: Any) -> None:
+    """Add the two commands to the parser."""
+    for name, text, run in (
+        ("tiers", "the five tiers, or one with the article's ranges checked", run_tiers),
+        ("hardware", "accelerators, links, devices and nodes, or one with its sources", run_hardware),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("name", nargs="?")
+        add_json(command)
+        command.set_defaults(run=run)
+
+
+def run_tiers(args: argparse.Namespace) -> None:
+    """Print the tiers, or one in full with its three checks."""
+    if args.name is not None:
+        t = tier(args.name)
+        emit(args, _tier_json(t) | {"checks": [c.plain() for c in checks() if c.tier == t.id]}, _tier_lines(t))
+        return
+    tiers = [tier(i) for i in tier_ids()]
+    rows = [["tier", "article: capacity", "article: bandwidth", "article: time", "fixed part of a load"]]
+    rows += [[t.id, *(t.article(q).words for q in ("capacity", "bandwidth", "time_scale")), format_seconds(t.fixed_s)] for t in tiers]
+    emit(args, [_tier_json(t) for t in tiers], columns(rows, right=(4,)))
+
+
+def _tier_json(t: Tier) -> dict[str, Any]:
+    return t.spec.plain() | {"fixed_s": t.fixed_s}
+
+
+def _tier_lines(t: Tier) -> list[str]:
+    head = [f"{t.id}: {t.name}, tier {t.rank}", *(f"{k}: {_words(v)}" for k, v in t.spec.text.items() if k != "rank")]
+    found = [[c.quantity, c.words, _range(c.ours_low, c.ours_high, c.quantity), c.per, c.verdict, c.condition] for c in checks() if c.tier == t.id]
+    table = columns([["checked", "article", "devices", "per", "verdict", "if"], *found])
+    return [*head, f"fixed part of a load: {format_seconds(t.fixed_s)}", *_value_lines(t.spec), *table]
+
+
+def _range(low: float, high: float, quantity: str) -> str:
+    show = SHOW[{"capacity": "bytes", "bandwidth": "bytes_per_s"}.get(quantity, "seconds")]
+    return show(low) if low == high else f"{show(low)} to {show(high)}"
+
+
+def run_hardware(args: argparse.Namespace) -> None:
+    """Print all hardware specs, or one with its values and sources."""
+    if args.name is not None:
+        if args.name not in spec_ids():
+            raise refuse("hardware", args.name, "an id that kvmodel hardware lists", spec_ids())
+        found = _read(args.name)
+        emit(args, found.plain(), [f"{found.id}: {found.name} ({found.kind})", *_text_lines(found), *_value_lines(found)])
+        return
+    specs = sorted((_read(i) for i in spec_ids()), key=lambda s: (("node", "accelerator", "link", "device").index(s.kind), s.id))
+    rows = [["id", "class", "name", "capacity", "rate"], *([s.id, s.kind, s.name, _first(s, "bytes"), _first(s, "bytes_per_s")] for s in specs)]
+    emit(args, [s.plain() for s in specs], columns(rows, right=(3, 4)))
+
+
+def _read(spec_id: str) -> Spec:
+    return read_spec(SPECS / "hardware" / f"{spec_id}.toml", "hardware")
+
+
+def _first(s: Spec, base: str) -> str:
+    value = next((s.values[k] for k in LISTED if k in s.values and s.values[k].base == base), None)
+    return "" if value is None or value.value is None else SHOW[base](value.value)
+
+
+def _text_lines(s: Spec) -> list[str]:
+    return [f"{k}: {_words(v)}" for k, v in s.text.items()]
+
+
+def _words(v: Any) -> str:
+    if isinstance(v, list):
+        return ", ".join(map(str, v))
+    return "; ".join(f"{k} {_words(x)}" for k, x in v.items()) if isinstance(v, dict) else str(v)
+
+
+def _value_lines(s: Spec) -> list[str]:
+    rows = [[k, _shown(v), v.kind, v.date, " ".join(v.sources), v.note] for k, v in s.values.items()]
+    return columns([["value", "", "kind", "date", "sources", "note"], *rows])
+
+
+def _shown(v: Value) -> str:
+    show = SHOW[v.base]
+    low, high = (show(x) if x is not None else "" for x in (v.low, v.high))
+    if v.value is None:
+        return f"{low} to {high}" if low and high else f"{low} and more" if low else f"below {high}"
+    return show(v.value) + (f" ({low} to {high})" if low and high else f" (from {low})" if low else f" (to {high})" if high else "")
