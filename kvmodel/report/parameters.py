@@ -96,7 +96,10 @@ def _text(name: str, value: Any) -> str:
 def _model(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise refuse(name, value, "a card id (kvmodel cards lists them) or the path of a config.json", card_ids())
-    find_model(value)  # reads and understands it now, or refuses
+    try:
+        find_model(value)  # reads and understands it now, or refuses
+    except KvError as error:
+        raise KvError(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
     if value in card_ids():
         return value
     path = Path(value).resolve()  # the kernel of a notebook starts in another folder
@@ -125,9 +128,9 @@ def _nodes() -> Iterable[str]:
 
 
 def _devices() -> Iterable[str]:
-    from kvmodel.hardware import device_ids
+    from kvmodel.hardware import devices
 
-    return device_ids()
+    return (d.id for d in devices())
 
 
 def _tiers() -> Iterable[str]:
