@@ -21,7 +21,7 @@ AGAIN = replace(PUBLIC, recomputed=True)
 MICRON = Source("Micron 9650 SSD product brief", "Micron", "https://example.org/9650", "2026-02-03", "2026-11-01", "all rights reserved")
 JEDEC = Source("HBM4 standard JESD270-4", "JEDEC", published="2025-04")
 HARD = r"50% of #1 & co: {µ × 2} ~ x^2_i costs $3 \ 'a' <b>"
-CSV = b"tier,bytes\nnear,1\n\"far, away\nlake\",2\n"
+CSV = b'tier,bytes\nnear,1\n"far, away\nlake",2\n'
 
 
 def figure(**changes: object) -> FigureRecord:
@@ -130,7 +130,7 @@ def test_csl_json_renders(title: str, edition: Edition) -> None:
 
 
 def test_the_command_gives_the_values_back_through_a_shell() -> None:
-    odd = "it's $HOME; `ls` \"x\"\nnew line"
+    odd = 'it\'s $HOME; `ls` "x"\nnew line'
     f = figure(parameters={"text": Parameter(odd, "a"), "users": Parameter(2, 1), "flag": Parameter(True, False)})
     assert shlex.split(cite.command(f)) == ["kvmodel", "run", "kv-size", "-p", f"text={odd}", "-p", "users=2", "-p", "flag=true"]
     assert cite.command(figure()) == "kvmodel run kv-size"
