@@ -1,0 +1,216 @@
+"""A fleet on the pyramid: the bytes and rates that each tier must take, what overflows, and the least pyramid that serves."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from kvmodel.cards import Card
+from kvmodel.dtypes import KvFormat
+from kvmodel.hardware import Node, device
+from kvmodel.movement import race
+from kvmodel.sizing import kv_bytes
+from kvmodel.tiers import capacity_bytes, rate, room, tier, tier_ids, units_needed, write_budget_bytes_per_s
+from kvmodel.units import KvError, refuse
+
+# Idle age at which KV leaves a tier [s]. Assumption: seconds beside the request, minutes in host memory, an hour in a pool, a day on flash, a month in a lake.
+AGES = {"near-memory": 10.0, "main-memory": 300.0, "expansion-memory": 3600.0, "context-storage": 86_400.0, "data-lake": 30 * 86_400.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Live sessions of one kind.
+
+    A session cycles: `active_s` of computing, then an idle gap drawn from `gaps` (seconds, share of turns; shares add up to 1; `inf` is a session that never
+    returns). It keeps `context_tokens`, of which `new_tokens` were added by its last turn and `shared_tokens` are a prefix that the whole class has in common.
+    """
+
+    name: str
+    sessions: float
+    context_tokens: int
+    new_tokens: int
+    active_s: float
+    gaps: tuple[tuple[float, float], ...]
+    shared_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        if not (self.sessions > 0 and self.active_s > 0 and 1 <= self.new_tokens <= self.context_tokens and 0 <= self.shared_tokens < self.context_tokens):
+            raise refuse("sessions", self.name, "sessions and active_s above 0, 1 <= new_tokens <= context_tokens, shared_tokens below context_tokens")
+        if not self.gaps or any(g < 0 or s < 0 for g, s in self.gaps) or abs(sum(s for _, s in self.gaps) - 1) > 1e-6:
+            raise refuse("gaps", self.gaps, "pairs of idle seconds and share of turns, shares adding up to 1")
+
+    def cycle_s(self, drop_s: float) -> float:
+        """Mean seconds from one turn to the next, a gap counted until the KV is dropped."""
+        return self.active_s + sum(share * min(gap, drop_s) for gap, share in self.gaps)
+
+    def share_between(self, low: float, high: float, drop_s: float) -> float:
+        """Share of time in which the idle age lies between `low` and `high` seconds."""
+        return sum(share * max(0.0, min(gap, high) - low) for gap, share in self.gaps) / self.cycle_s(drop_s)
+
+    def returning(self, low: float, high: float) -> float:
+        """Share of turns that return after more than `low` and at most `high` idle seconds."""
+        return sum(share for gap, share in self.gaps if low < gap <= high)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one tier must take: bytes waiting in it, bytes held (itself and every nearer tier: copies are inclusive), and rates for the whole fleet."""
+
+    tier: str
+    resident_bytes: float
+    held_bytes: float
+    read_bytes_per_s: float
+    write_bytes_per_s: float
+    returns_per_s: float
+
+
+def place(
+    card: Card, fleet: Sequence[Sessions], *, kv_dtype: str | KvFormat = "bf16", ages: Mapping[str, float] | None = None, write_through: bool = False
+) -> list[Load]:
+    """Return the load of each tier named in `ages`, nearest first (Little's law on a renewal process).
+
+    Resident: sessions * private bytes * share of time with an idle age in the tier's band (near memory: active time too), and one copy of each shared prefix.
+    Read: turns returning from the band * private bytes. Written: the bytes that turns add, once they reach the tier's age; with `write_through` at once.
+
+    Raises
+    ------
+    KvError : ages that do not rise from near to far, an unknown tier
+
+    Examples
+    --------
+    >>> from kvmodel import card
+    >>> chat = Sessions("chat", 1000, 8_000, 500, 10.0, ((60.0, 0.8), (7200.0, 0.2)))
+    >>> [round(l.resident_bytes / 1e9) for l in place(card("llama-3.3-70b"), [chat])]
+    [35, 171, 1155, 1260, 0]
+    """
+    ages = _checked(ages or AGES)
+    drop, held, low = max(ages.values()), 0.0, 0.0
+    loads: list[Load] = []
+    for name, high in ages.items():
+        resident = read = written = returns = 0.0
+        for group in fleet:
+            whole, shared = (int(kv_bytes(card, n, kv_dtype=kv_dtype)) if n else 0 for n in (group.context_tokens, group.shared_tokens))
+            private, turns = whole - shared, group.sessions / group.cycle_s(drop)
+            share = group.share_between(low, high, drop) + (group.active_s / group.cycle_s(drop) if not loads else 0.0)
+            resident += group.sessions * private * share + (shared if not loads else 0)
+            back = group.returning(low, high) if loads else 0.0
+            returns += turns * back
+            read += turns * back * private
+            written += turns * _written(group, private, whole, low if loads else -1.0, write_through) if loads else 0.0
+        held += resident
+        loads.append(Load(name, resident, held, read, written, returns))
+        low = high
+    return loads
+
+
+def _written(group: Sessions, private: float, whole: float, low: float, write_through: bool) -> float:
+    """Bytes written to a tier per turn: what turns add, in one go when the age is reached, never more than the session has."""
+    added = whole * group.new_tokens / group.context_tokens
+    reach = 1.0 if write_through else group.returning(low, math.inf)
+    return min(added, private * reach)
+
+
+def _checked(ages: Mapping[str, float]) -> dict[str, float]:
+    names = [t for t in tier_ids() if t in ages]
+    for name in ages:
+        tier(name)
+    rising = [ages[n] for n in names]
+    if not names or names[0] != "near-memory" or rising != sorted(set(rising)) or rising[0] < 0:
+        raise refuse("ages", dict(ages), "seconds that rise from near-memory outwards")
+    return {n: ages[n] for n in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """What `nodes` nodes offer in one tier [bytes, bytes/s]; `write_budget_bytes_per_s` is what flash endurance allows for ever, None where nothing wears."""
+
+    tier: str
+    capacity_bytes: float
+    read_bytes_per_s: float
+    write_bytes_per_s: float
+    write_budget_bytes_per_s: float | None
+
+
+def supply(node: Node, tier_id: str, card: Card, nodes: int = 1) -> Supply:
+    """Return what `nodes` nodes offer in a tier: near memory after weights, the rest as the node is built."""
+    held = room(node, card) if tier_id == "near-memory" else capacity_bytes(node, tier_id)
+    rates = [nodes * node.accelerators * rate(node, tier_id, write=w) for w in (False, True)]
+    dwpd = device(node.part("drive").id).get("endurance_dwpd") if tier_id == "context-storage" else None
+    budget = write_budget_bytes_per_s(nodes * held, dwpd) if dwpd else None
+    return Supply(tier_id, nodes * held, rates[0], rates[1], budget)
+
+
+def overflow(load: Load, offered: Supply) -> dict[str, float]:
+    """Return by how much a tier is short, as need / offer minus 1, for each of capacity, read, write and endurance that is short; empty if it serves.
+
+    Examples
+    --------
+    >>> overflow(Load("main-memory", 0, 3e12, 1e9, 1e9, 1), Supply("main-memory", 2e12, 4e11, 4e11, None))
+    {'capacity': 0.5}
+    """
+    pairs = {
+        "capacity": (load.held_bytes, offered.capacity_bytes),
+        "read": (load.read_bytes_per_s, offered.read_bytes_per_s),
+        "write": (load.write_bytes_per_s, offered.write_bytes_per_s),
+        "endurance": (load.write_bytes_per_s, offered.write_budget_bytes_per_s),
+    }
+    return {name: need / offer - 1 if offer else math.inf for name, (need, offer) in pairs.items() if offer is not None and need > offer}
+
+
+def nodes_needed(load: Load, node: Node, card: Card) -> int | None:
+    """Return the nodes whose share of a tier serves `load` in capacity, rates and endurance; None where even many cannot (nothing left after weights)."""
+    one = supply(node, load.tier, card)
+    needs = [(load.held_bytes, one.capacity_bytes), (load.read_bytes_per_s, one.read_bytes_per_s), (load.write_bytes_per_s, one.write_bytes_per_s)]
+    if one.write_budget_bytes_per_s is not None:
+        needs.append((load.write_bytes_per_s, one.write_budget_bytes_per_s))
+    if any(need > 0 and not offer for need, offer in needs):
+        return None
+    return max((units_needed(need, offer) for need, offer in needs if need > 0), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Pyramid:
+    """One choice of tiers for a fleet: the nodes it needs, and the accelerators kept busy recomputing what was dropped."""
+
+    tiers: tuple[str, ...]
+    loads: tuple[Load, ...]
+    nodes: int
+    binding: str
+    recompute_accelerators: float
+
+
+def pyramids(
+    card: Card, fleet: Sequence[Sessions], node: Node, *, tp: int = 1, kv_dtype: str | KvFormat = "bf16", ages: Mapping[str, float] | None = None
+) -> list[Pyramid]:
+    """Return every choice of tiers below near memory, fewest accelerators (nodes plus recomputation) first, then fewest tiers.
+
+    A tier left out passes its band to the next one kept; what no tier keeps is recomputed when it returns. A tier is kept only where a whole session loads
+    from it faster than it is recomputed.
+
+    Raises
+    ------
+    KvError : weights that do not fit the node
+    """
+    ages = _checked(ages or AGES)
+    context = max(fleet, key=lambda g: g.context_tokens).context_tokens
+    worth = [t for t in list(ages)[1:] if race(card, context, t, node, tp=tp, kv_dtype=kv_dtype).speedup > 1]
+    found = [_pyramid(card, fleet, node, chosen, ages, tp, kv_dtype) for n in range(len(worth) + 1) for chosen in combinations(worth, n)]
+    return sorted(found, key=lambda p: (p.nodes * node.accelerators + p.recompute_accelerators, len(p.tiers)))
+
+
+def _pyramid(
+    card: Card, fleet: Sequence[Sessions], node: Node, chosen: tuple[str, ...], ages: Mapping[str, float], tp: int, kv_dtype: str | KvFormat
+) -> Pyramid:
+    kept = {"near-memory": ages["near-memory"]} | {t: ages[t] for t in chosen}
+    loads = place(card, fleet, kv_dtype=kv_dtype, ages=kept)
+    counts = {load.tier: nodes_needed(load, node, card) for load in loads}
+    if any(n is None for n in counts.values()):
+        raise KvError(f"platform: {node.id} has no near memory left beside the weights of {card.id}; accepted: a platform that holds them")
+    binding = max(counts, key=lambda t: counts[t] or 0)
+    drop = max(kept.values())
+    recompute = 0.0
+    for group in fleet:
+        lost = group.sessions / group.cycle_s(drop) * sum(share for gap, share in group.gaps if drop < gap < math.inf)
+        if lost:
+            recompute += lost * race(card, group.context_tokens, "near-memory", node, tp=tp, kv_dtype=kv_dtype).recompute_accelerator_s
+    return Pyramid(tuple(kept), tuple(loads), counts[binding] or 0, binding, recompute)
