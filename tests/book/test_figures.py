@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
