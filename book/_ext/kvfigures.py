@@ -10,7 +10,7 @@ from kvmodel.report.landing import listing
 from kvmodel.report.publish import finish
 from kvmodel.report.record import edition_here
 
-HERE = Path(__file__).resolve().parents[2]  # the checkout, also when `kvmodel run` builds elsewhere with this extension
+HERE = Path(__file__).resolve().parents[2]  # the checkout; `kvmodel run` builds from another folder, with links into this one
 
 
 class figure_list(nodes.General, nodes.Element):
@@ -69,13 +69,13 @@ def renew(app, env):
 def publish(app, exception):
     """Write landing pages and citations into the finished site."""
     if exception is None and app.builder.format == "html":
-        edition = edition_here(HERE, app.config.html_baseurl or "", recomputed=app.config.kv_recomputed)
+        recomputed = Path(app.srcdir).resolve() != HERE
+        edition = edition_here(HERE, app.config.html_baseurl or "", recomputed=recomputed)
         finish(Path(app.outdir), HERE, edition)
 
 
 def setup(app):
-    """Register the directive and the two steps; `kv_recomputed` marks a build of `kvmodel run`."""
-    app.add_config_value("kv_recomputed", False, "html")
+    """Register the directive and its steps."""
     app.add_node(figure_list)
     app.add_directive("kvfigures", FigureList)
     app.connect("doctree-resolved", fill)

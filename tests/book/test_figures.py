@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -114,9 +115,13 @@ def test_the_list_of_figures_shows_each_once() -> None:
 # the extension, on a book of two pages
 
 
-def test_the_extension_lists_figures_with_their_number_and_writes_their_pages(tmp_path: Path) -> None:
+@pytest.mark.parametrize("own", [True, False], ids=["the book", "a run elsewhere"])
+def test_the_extension_lists_figures_with_their_number_and_writes_their_pages(tmp_path: Path, own: bool) -> None:
+    """Built from its own folder it is the published book; from another folder, as `kvmodel run` does, it is recomputed."""
     source = tmp_path / "source"
+    extension = (source if own else tmp_path / "checkout") / "book" / "_ext"
     (source / "book").mkdir(parents=True)
+    shutil.copytree(ROOT / "book" / "_ext", extension)
     record = FigureRecord("kv-size-of-all", "A & B", "kv-size", "0" * 12, "c", "alt", {"a": ("", "b")}, {"s": Source("T", "P")}, csv=b"a\n1\n")
     chunks = [(b"IHDR", b"\0\0\0\1\0\0\0\1\x08\0\0\0\0"), (b"IDAT", zlib.compress(b"\0\0")), (b"IEND", b"")]
     pixel = b"\x89PNG\r\n\x1a\n" + b"".join(publish._chunk(kind, data) for kind, data in chunks)
@@ -127,9 +132,10 @@ def test_the_extension_lists_figures_with_their_number_and_writes_their_pages(tm
     (source / "book/figures.md").write_text("# Figures\n\n```{kvfigures}\n```\n")
     settings = {
         "extensions": ["myst_parser", "kvfigures"], "myst_enable_extensions": ["colon_fence"], "numfig": True, "html_extra_path": ["_figures"],
-        "html_baseurl": "https://kv.example.org/", "exclude_patterns": ["_figures"],
+        "html_baseurl": "https://kv.example.org/", "exclude_patterns": ["_figures", "book/_ext"],
     }  # fmt: skip
-    sys.path.insert(0, str(ROOT / "book" / "_ext"))
+    sys.path.insert(0, str(extension))
+    sys.modules.pop("kvfigures", None)
     try:
         app = Sphinx(source, None, tmp_path / "html", tmp_path / "tree", "html", settings, status=None, warning=None, parallel=2)
         app.build()
@@ -141,7 +147,8 @@ def test_the_extension_lists_figures_with_their_number_and_writes_their_pages(tm
     assert '<a href="../book/kv-size.html#fig-kv-size-of-all">Fig. 1.1, in its chapter</a>' in page
     assert 'href="../figures/kv-size-of-all/index.html"' in page
     landing = (tmp_path / "html/figures/kv-size-of-all/index.html").read_text("utf-8")
-    assert f"https://kv.example.org/v/{kvmodel.__version__}/figures/kv-size-of-all/" in landing
+    assert (f"https://kv.example.org/v/{kvmodel.__version__}/figures/kv-size-of-all/" in landing) == own
+    assert ("Recomputed" in landing) != own
     assert "../../book/kv-size.html#fig-kv-size-of-all" in landing
     assert "../../_sources/book/kv-size.md.txt" not in landing  # a page that is no notebook is not offered as one
 
