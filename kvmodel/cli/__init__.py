@@ -23,7 +23,8 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **{"allow_abbrev": False} | kwargs)  # type: ignore[arg-type]
 
     def error(self, message: str) -> NoReturn:
-        options = sorted(o for a in self._actions for o in a.option_strings)
+        commands = [p for a in self._actions if isinstance(a.choices, dict) for p in a.choices.values()]
+        options = sorted({o for p in (self, *commands) for a in p._actions for o in a.option_strings})
         wrong = next((w for w in message.split() if w.startswith("-") and w.split("=")[0] not in options), None) if "unrecognized" in message else None
         near = f"; nearest: {nearest(wrong, options)!r}" if wrong else ""
         raise KvError(f"{self.prog}: {' '.join(message.split())}{near}")
