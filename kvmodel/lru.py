@@ -30,7 +30,7 @@ class Uses(NamedTuple):
 
 
 class LruStack:
-    """The stack as an array of positions, newest last; compaction keeps it within a small multiple of the unique blocks."""
+    """The stack as an array of positions, newest last; compaction keeps it below four times the unique blocks."""
 
     def __init__(self, *, tail_first: bool = False, compiled: bool = False) -> None:
         self.tail_first, self.compiled = tail_first, compiled
@@ -105,14 +105,17 @@ class LruStack:
         blocks, head = (int(n) for n in self.size)
         if head + references <= len(self.alive):
             return
-        rank = np.cumsum(self.alive[:head], dtype=np.int64) - 1  # compaction: positions of the blocks alive become 0 .. blocks - 1, in order
-        seen = self.last >= 0
-        self.last[seen] = rank[self.last[seen]]
-        pages = ((2 * blocks + references) >> PAGE_BITS) + 1
-        self.alive = np.zeros(pages << PAGE_BITS, np.uint8)
-        self.alive[:blocks] = 1
-        self.pages = _fenwick(self.alive.reshape(pages, -1).sum(axis=1, dtype=np.int64))
-        self.size[1] = blocks
+        if 2 * blocks <= head:  # compaction: positions of the blocks alive become 0 .. blocks - 1, in order
+            rank = np.cumsum(self.alive[:head], dtype=np.int64) - 1
+            seen = self.last >= 0
+            self.last[seen] = rank[self.last[seen]]
+            self.size[1] = head = blocks
+            self.alive[:head] = 1
+        pages = ((2 * head + references) >> PAGE_BITS) + 1
+        longer = np.zeros(pages << PAGE_BITS, np.uint8)
+        longer[:head] = self.alive[:head]
+        self.alive = longer
+        self.pages = _fenwick(longer.reshape(pages, -1).sum(axis=1, dtype=np.int64))
 
 
 def _fenwick(counts: "NDArray[np.int64]") -> "NDArray[np.int64]":

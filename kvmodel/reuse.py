@@ -154,12 +154,11 @@ class _Sums:
     def add(self, uses: Uses) -> None:
         self.references += len(uses.depth)
         lead = uses.depth > 0
-        found = np.bincount(uses.needed_depth[lead])
-        if len(found) > len(self.by_depth):
-            found[: len(self.by_depth)] += self.by_depth
-            self.by_depth = found
-        else:
-            self.by_depth[: len(found)] += found
+        needed = uses.needed_depth[lead]
+        most = int(needed.max(initial=0))
+        if most >= len(self.by_depth):
+            self.by_depth = np.concatenate([self.by_depth, np.zeros(2 * most - len(self.by_depth) + 1, np.int64)])
+        np.add.at(self.by_depth, needed, 1)  # not bincount: its cost grows with the largest depth, chunk after chunk
         self.by_life += np.bincount(np.searchsorted(self.lifetimes, uses.needed_idle[lead]), minlength=len(self.by_life))
         if self.tiers:
             self._add_tiers(uses, lead & (uses.needed_depth <= max(self.tiers)))
@@ -173,7 +172,7 @@ class _Sums:
 
     def result(self, unique: int) -> Replay:
         counts = np.zeros(unique + 1, np.int64)
-        counts[: len(self.by_depth)] = self.by_depth
+        counts[: len(self.by_depth)] = self.by_depth[: unique + 1]
         tiers = tuple(Served(c, int(w.sum()), w) for c, w in zip(self.tiers, self.waits))
         lives = tuple(int(n) for n in np.cumsum(self.by_life)[:-1])
         return Replay(self.requests, self.references, np.cumsum(counts), tuple(self.lifetimes), lives, tiers)
