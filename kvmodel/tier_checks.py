@@ -126,12 +126,13 @@ Result = tuple[Span, Span | None, str, str]
 
 
 def _near_capacity(model: Card) -> Result:
-    span = _span(room(n, model) / n.accelerators for n in strong_nodes())
+    left = [room(n, model) / n.accelerators for n in strong_nodes()]
+    span = _span([b for b in left if b] or [0.0])
     return (
         span,
         span,
         "accelerators of 80 to 141 GB; larger packages leave more",
-        f"0.9 of the package minus the weights of {model.id}, in {len(strong_nodes())} nodes",
+        f"0.9 of the package minus the weights of {model.id}, in nodes that hold them",
     )
 
 

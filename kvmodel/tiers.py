@@ -90,7 +90,8 @@ def tier_ids() -> tuple[str, ...]:
 class Hop:
     """One step on the way from a tier to an accelerator. Rates belong to one accelerator (`per` = accelerator) or to the whole node (`per` = node).
 
-    `read` and `write` are what the model uses: measured where known, else nominal. `low` and `high` are the published range of `read`.
+    `read` and `write` are what the model uses: measured where known, else nominal. `low` and `high` are the published range of `read`,
+    `kind` its kind of statement.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Hop:
     measured: bool
     low: float
     high: float
+    kind: str
 
     def per_accelerator(self, accelerators: int, *, write: bool = False) -> float:
         """Return the rate for one of `accelerators` that load together [bytes/s]."""
@@ -113,13 +115,13 @@ def path(node: Node, tier_id: str) -> tuple[Hop, ...]:
     if kind == "near-memory":
         memory = node.accelerator.spec.values["bandwidth_bytes_per_s"]
         rate = node.accelerator.bandwidth_bytes_per_s
-        return (Hop(f"{node.accelerator.id} memory", "accelerator", rate, rate, rate, memory.kind == "measured", *memory.span),)
+        return (Hop(f"{node.accelerator.id} memory", "accelerator", rate, rate, rate, memory.kind == "measured", *memory.span, memory.kind),)
     host = _link_hop(node.accelerator.host_link, 1, "accelerator")
     network = _link_hop(link(node.part("nic").id), node.nics, "node")
     if kind == "main-memory":
         dram = node.spec.values["host_bandwidth_bytes_per_s"]
         rate = node.host_bandwidth_bytes_per_s
-        return (Hop("host DRAM", "node", rate, rate, rate, dram.kind == "measured", *dram.span), host)
+        return (Hop("host DRAM", "node", rate, rate, rate, dram.kind == "measured", *dram.span, dram.kind), host)
     if kind == "expansion-memory":
         return (network, host)
     if kind == "context-storage":
@@ -128,17 +130,27 @@ def path(node: Node, tier_id: str) -> tuple[Hop, ...]:
 
 
 def _link_hop(way: Link, count: int, per: str) -> Hop:
-    span = way.spec.values["measured_bytes_per_s" if way.measured else "nominal_bytes_per_s"].span
+    stated = way.spec.values["measured_bytes_per_s" if way.measured else "nominal_bytes_per_s"]
     nominal = way.nominal_bytes_per_s
     times = f"{count} x " if count > 1 else ""
-    low, high = span[0] * count, span[1] * count
-    return Hop(times + way.spec.name, per, way.read_bytes_per_s * count, way.write_bytes_per_s * count, nominal and nominal * count, way.measured, low, high)
+    low, high = (end * count for end in stated.span)
+    return Hop(
+        times + way.spec.name,
+        per,
+        way.read_bytes_per_s * count,
+        way.write_bytes_per_s * count,
+        nominal and nominal * count,
+        way.measured,
+        low,
+        high,
+        stated.kind,
+    )
 
 
 def _drive_hop(node: Node) -> Hop:
     drive = device(node.part("drive").id)
     read, write = drive.need("read_bytes_per_s") * node.drives, drive.need("write_bytes_per_s") * node.drives
-    return Hop(f"{node.drives} x {drive.name}", "node", read, write, read, False, read, read)
+    return Hop(f"{node.drives} x {drive.name}", "node", read, write, read, False, read, read, "vendor-claim")
 
 
 def narrowest(node: Node, tier_id: str, *, write: bool = False) -> Hop:
@@ -226,16 +238,8 @@ def room(node: Node, card: Card, *, weights_dtype: str = "bf16", params: int | N
     434
     """
     tp = min(8, node.accelerators)
-    found = fit(
-        card,
-        tp * node.accelerator.memory_bytes,
-        users=1,
-        tp=tp,
-        replicas=node.accelerators // tp,
-        usable=USABLE,
-        weights_dtype=weights_dtype,
-        params=params,
-    )
+    copies, memory = node.accelerators // tp, tp * node.accelerator.memory_bytes
+    found = fit(card, memory, users=1, tp=tp, replicas=copies, usable=USABLE, weights_dtype=weights_dtype, params=params)
     return int(found["kv_budget_bytes"])
 
 

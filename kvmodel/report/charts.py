@@ -1,0 +1,130 @@
+"""Charts of the pyramid and its tiers: points with ranges on log axes, bands for the article's ranges. The frames they draw are made in `frames_tiers`.
+
+A mark says what kind of statement it is: filled for measured, hollow for a vendor's claim or the press, a line for derived or assumed.
+"""
+
+from typing import Any, Literal
+
+import altair as alt
+import pandas as pd
+
+from kvmodel.report.charts_sizing import MAIN, OTHER, SECOND, WIDTH, byte_axis
+from kvmodel.report.theme import TIER_COLOURS
+from kvmodel.tiers import tier, tier_ids
+
+LABELS: dict[int, tuple[Literal["left", "right"], int, int]] = {
+    1: ("right", -12, 0),
+    2: ("right", -12, -8),
+    3: ("right", -12, 10),
+    4: ("left", -20, -20),
+    5: ("right", -12, 8),
+}
+TIME_UNITS = ((31_536_000.0, "years"), (86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def rate_axis(ticks: int = 5) -> alt.Axis:
+    """Return an axis whose numbers are bytes per second, in decimal units."""
+    axis = byte_axis(ticks).to_dict()
+    return alt.Axis(labelExpr=f"({axis['labelExpr']}) + '/s'", tickCount=ticks, labelOverlap=True)
+
+
+def time_axis(values: list[float] | None = None) -> alt.Axis:
+    """Return an axis whose numbers are seconds, in the unit that reads best."""
+    steps = " : ".join(f"datum.value >= {size * 0.999:g} ? format(datum.value / {size:g}, '~r') + ' {unit}'" for size, unit in TIME_UNITS)
+    return alt.Axis(labelExpr=f"{steps} : '0'", labelOverlap=True, **({"values": values} if values else {"tickCount": 6}))
+
+
+def _tier_colour() -> alt.Color:
+    names = [tier(t).name for t in tier_ids()]
+    return alt.Color("tier:N", scale=alt.Scale(domain=names, range=list(TIER_COLOURS)), legend=None)
+
+
+def pyramid(data: pd.DataFrame) -> alt.LayerChart:
+    """Return capacity against bandwidth for one accelerator: the article's ranges as bands, devices as points, the platform's tiers joined near to far.
+
+    `data` is `frames_tiers.pyramid_frame`: rows of mark `article`, `device` and `platform`.
+    """
+    x = alt.Scale(type="log", domain=[1e9, 1e16], clamp=True)
+    y = alt.Scale(type="log", domain=[2e8, 5e13], clamp=True)
+    x_axis, y_axis = byte_axis(7), rate_axis(6)
+    x_axis["values"], y_axis["values"] = [10.0**k for k in range(9, 17)], [10.0**k for k in range(9, 14)]
+    axes = {
+        "x": alt.X("capacity_low:Q", scale=x, title="Capacity for one accelerator (bytes, log scale)", axis=x_axis),
+        "y": alt.Y("bandwidth_low:Q", scale=y, title="Bandwidth to one accelerator (log scale)", axis=y_axis),
+    }
+    bands, devices, places = (data[data["mark"] == m] for m in ("article", "device", "platform"))
+    colour = _tier_colour()
+    band = alt.Chart(bands).mark_rect(opacity=0.22, strokeWidth=1).encode(**axes, x2="capacity_high:Q", y2="bandwidth_high:Q", color=colour)
+    kinds = alt.Chart(devices).encode(**axes, color=colour)
+    filled = kinds.transform_filter("datum.kind == 'measured'").mark_point(filled=True, size=45, opacity=0.9)
+    hollow = kinds.transform_filter("datum.kind != 'measured'").mark_point(filled=False, size=45, opacity=0.9)
+    line = alt.Chart(places).mark_line(color="#555555", strokeWidth=1.5, strokeDash=[4, 3]).encode(**axes, order="rank:Q")
+    spot = alt.Chart(places).mark_point(shape="diamond", filled=True, size=190, opacity=1, stroke="white", strokeWidth=1).encode(**axes, color=colour)
+    names = [_beside(places[places["rank"] == rank], axes, colour, *where) for rank, where in LABELS.items()]
+    return alt.layer(band, filled, hollow, line, spot, *names).properties(width=380, height=380)
+
+
+def _beside(place: pd.DataFrame, axes: dict[str, Any], colour: alt.Color, align: Literal["left", "right"], dx: int, dy: int) -> alt.LayerChart:
+    text = alt.Chart(place).encode(**axes, text="tier:N")
+    halo = text.mark_text(align=align, dx=dx, dy=dy, fontWeight="bold", stroke="white", strokeWidth=4, strokeOpacity=0.9)
+    return alt.layer(halo, text.mark_text(align=align, dx=dx, dy=dy, fontWeight="bold").encode(color=colour))
+
+
+def ranges(
+    data: pd.DataFrame, *, title: str, axis: alt.Axis, name: str = "name", band: tuple[float | None, float | None] = (None, None), tiered: bool = False
+) -> alt.LayerChart:
+    """Return a dot with its range for each row, on a log axis, each with its label; a pale band marks the article's range.
+
+    `data` has `name`, `value`, `low`, `high`, `kind` (measured, claimed, derived) and `label`; with `tiered`, names are tiers in their colours.
+    """
+    order = list(dict.fromkeys(data[name]))
+    values = pd.concat([data["value"], data["low"], data["high"]]).dropna()
+    ends = [float(values.min()), float(values.max()), *(b for b in band if b)]
+    low, high = min(ends) / 2, max(ends) * 2
+    span = (high / low) ** 0.35  # room for the labels
+    scale = alt.Scale(type="log", domain=[low, high * span], nice=False, clamp=True)
+    y = alt.Y(f"{name}:N", sort=order, title=None, axis=alt.Axis(labelLimit=200, domain=False, ticks=False, grid=True))
+    colour = alt.Color(f"{name}:N", scale=alt.Scale(domain=order, range=list(TIER_COLOURS)), legend=None) if tiered else alt.value(MAIN)
+    base = alt.Chart(data).encode(y=y, x=alt.X("value:Q", title=title, scale=scale, axis=axis))
+    rule = alt.Chart(data).mark_rule(strokeWidth=3, opacity=0.5).encode(y=y, x=alt.X("low:Q", scale=scale, title=title, axis=axis), x2="high:Q", color=colour)
+    dots = base.transform_filter("datum.kind == 'measured'").mark_point(filled=True, size=90, opacity=1).encode(color=colour)
+    rings = base.transform_filter("datum.kind == 'claimed'").mark_point(filled=False, size=90, strokeWidth=2, opacity=1).encode(color=colour)
+    ticks = base.transform_filter("datum.kind == 'derived'").mark_tick(thickness=3, size=14).encode(color=colour)
+    text = (
+        alt.Chart(data.assign(end=data[["value", "high"]].max(axis=1))).mark_text(align="left", dx=9).encode(y=y, x=alt.X("end:Q", scale=scale), text="label:N")
+    )
+    layers: list[alt.Chart] = [rule, dots, rings, ticks, text]
+    if any(band):
+        box = pd.DataFrame({"low": [band[0] or low], "high": [band[1] or high]})
+        layers.insert(0, alt.Chart(box).mark_rect(color=SECOND, opacity=0.12).encode(x=alt.X("low:Q", scale=scale, title=title, axis=axis), x2="high:Q"))
+    return alt.layer(*layers).properties(width=WIDTH, height=alt.Step(26))
+
+
+def curves(data: pd.DataFrame, *, x: alt.X, y: alt.Y, series: str, tiered: bool = False) -> alt.LayerChart:
+    """Return lines (rows of kind `derived`) and points (`measured` filled, `claimed` hollow) in the same axes, each series named at its right end."""
+    names = list(dict.fromkeys(data[series]))
+    palette = list(TIER_COLOURS) if tiered else [MAIN, SECOND, "#3586ff", "#be7c8a", "#7d9a0e"]
+    colour = alt.Color(f"{series}:N", scale=alt.Scale(domain=names, range=palette[: len(names)]), legend=None)
+    dash = alt.StrokeDash(f"{series}:N", scale=alt.Scale(domain=names, range=[[1, 0], [7, 3], [2, 2], [9, 2, 2, 2], [4, 4]][: len(names)]), legend=None)
+    base = alt.Chart(data).encode(x=x, y=y, color=colour)
+    xs = x.to_dict()["field"]
+    lines = data[data["kind"] == "derived"]
+    ends = lines.loc[lines.groupby(series, sort=False)[xs].idxmax()]
+    drawn = alt.Chart(lines).mark_line(strokeWidth=2.5).encode(x=x, y=y, color=colour, strokeDash=dash)
+    dots = base.transform_filter("datum.kind == 'measured'").mark_point(filled=True, size=80, opacity=1)
+    rings = base.transform_filter("datum.kind == 'claimed'").mark_point(filled=False, size=80, opacity=1)
+    text = alt.Chart(ends).mark_text(align="left", dx=6).encode(x=x, y=y, text=f"{series}:N", color=colour)
+    return alt.layer(drawn, dots, rings, text).properties(width=WIDTH, height=260)
+
+
+def changes(data: pd.DataFrame, *, title: str) -> alt.LayerChart:
+    """Return published changes in per cent, one dot a test (`name`, `value`, `kind`, `label`), with a line at no change."""
+    order = list(data["name"])
+    y = alt.Y("name:N", sort=order, title=None, axis=alt.Axis(labelLimit=230, domain=False, ticks=False, grid=True))
+    room = 0.35 * float(data["value"].max() - data["value"].min() or 1)
+    scale = alt.Scale(domain=[float(data["value"].min()) - room / 3, float(data["value"].max()) + room], nice=False)
+    base = alt.Chart(data).encode(y=y, x=alt.X("value:Q", title=title, scale=scale))
+    zero = alt.Chart(pd.DataFrame({"x": [0]})).mark_rule(color=OTHER, strokeDash=[4, 3]).encode(x=alt.X("x:Q", scale=scale, title=title))
+    dots = base.transform_filter("datum.kind == 'measured'").mark_point(filled=True, size=90, opacity=1, color=MAIN)
+    rings = base.transform_filter("datum.kind != 'measured'").mark_point(filled=False, size=90, strokeWidth=2, opacity=1, color=MAIN)
+    return alt.layer(zero, dots, rings, base.mark_text(align="left", dx=9).encode(text="label:N")).properties(width=WIDTH, height=alt.Step(26))

@@ -1,0 +1,346 @@
+"""Tables of numbers of the tier chapters: everything is computed from the specs by `kvmodel.tiers`, `tier_checks` and `movement`."""
+
+from typing import Any
+
+import pandas as pd
+
+from kvmodel.cards import Card
+from kvmodel.hardware import Node, accelerator, device, devices, link, node, spec_ids
+from kvmodel.movement import prefill_flops, race
+from kvmodel.sizing import allocated_bytes
+from kvmodel.specfile import Spec, Value
+from kvmodel.tier_checks import checks
+from kvmodel.tiers import (
+    capacity_bytes,
+    compute_bound_users,
+    convert,
+    decode_tokens_per_s,
+    endurance_residence_s,
+    link_transfer,
+    narrowest,
+    path,
+    rate,
+    residence_s,
+    room,
+    tier,
+    tier_ids,
+    units_needed,
+    weights_read_bytes,
+    write_budget_bytes_per_s,
+)
+from kvmodel.units import KvError, format_bytes, format_seconds, significant
+
+NODES = ("h100-8", "h200-8", "b200-8", "b300-8", "mi355x-8", "gb200-nvl72")  # the platforms that charts compare, with the chosen one
+OPEN_END = 1e16  # where a range without an upper end stops on a chart [bytes]
+OPEN_START = 2e8  # where a bandwidth without a lower end starts [bytes/s]
+MARKS = {"measured": "measured", "derived": "derived", "assumption": "derived", "estimate": "derived"}
+
+
+def mark(kind: str) -> str:
+    """Return how a kind of value is drawn: measured, derived or claimed."""
+    return MARKS.get(kind, "claimed")
+
+
+def platforms(chosen: Node) -> list[Node]:
+    """Return the platforms of the charts, with the chosen one among them."""
+    ids = NODES if chosen.id in NODES else (chosen.id, *NODES)
+    return [node(i) for i in ids]
+
+
+def tp_of(place: Node) -> int:
+    """Return the tensor-parallel ranks a chapter assumes: eight, or all where there are fewer."""
+    return min(8, place.accelerators)
+
+
+def pyramid_frame(place: Node) -> pd.DataFrame:
+    """Return capacity and bandwidth for one accelerator: the article's ranges, devices, and the tiers of `place` [bytes, bytes/s].
+
+    Columns: mark (article, device, platform), tier, rank, name, kind, capacity_low, capacity_high, bandwidth_low, bandwidth_high.
+    """
+    rows = [_article_row(place, t) for t in tier_ids()]
+    for t in tier_ids():
+        cap, speed = capacity_bytes(place, t) / place.accelerators, rate(place, t)
+        kind = mark(narrowest(place, t).kind)
+        rows.append(_point("platform", t, place.name, kind, cap, speed))
+    for spec, cap, speed, kind in _device_points(place):
+        rows.append(_point("device", spec[0], spec[1], kind, cap, speed))
+    return pd.DataFrame(rows)
+
+
+def _point(what: str, tier_id: str, name: str, kind: str, capacity: float, speed: float) -> dict[str, Any]:
+    t = tier(tier_id)
+    return {
+        "mark": what, "tier": t.name, "rank": t.rank, "name": name, "kind": kind,
+        "capacity_low": capacity, "capacity_high": capacity, "bandwidth_low": speed, "bandwidth_high": speed,
+    }  # fmt: skip
+
+
+def _article_row(place: Node, tier_id: str) -> dict[str, Any]:
+    t = tier(tier_id)
+    size, speed = t.article("capacity"), t.article("bandwidth")
+    share = 1 if size.per == "accelerator" else place.accelerators
+    low, high = size.low or 1e9, size.high or OPEN_END * share
+    ends = [convert(b, speed.per, place)["accelerator"] if b else None for b in (speed.low, speed.high)]
+    row = _point("article", tier_id, t.name, "claimed", low / share, ends[0] or OPEN_START)
+    return row | {"capacity_high": high / share, "bandwidth_high": ends[1] or 5e13}
+
+
+def _device_points(place: Node) -> list[tuple[tuple[str, str], float, float, str]]:
+    out: list[tuple[tuple[str, str], float, float, str]] = []
+    for s in (accelerator(i).spec for i in spec_ids("accelerator")):
+        if not s.text.get("weak"):
+            out.append((("near-memory", s.name), s.need("memory_bytes"), s.need("bandwidth_bytes_per_s"), "claimed"))
+    for n in platforms(place):
+        way = narrowest(n, "main-memory")
+        out.append((("main-memory", n.name), n.host_memory_bytes / n.accelerators, rate(n, "main-memory"), mark(way.kind)))
+    slot = path(place, "context-storage")[1].per_accelerator(place.accelerators)
+    for d in devices():
+        if "capacity_bytes" not in d.values or "read_bytes_per_s" not in d.values:
+            continue
+        if d.text["per"] == "drive":  # one drive for each accelerator, in the platform's slots
+            out.append(
+                ((str(d.text["tier"]), d.name), d.need("capacity_bytes"), min(d.need("read_bytes_per_s"), slot), mark(d.values["read_bytes_per_s"].kind))
+            )
+        elif d.text["technology"] in ("pool", "cxl"):
+            share = 8 if d.text["per"] == "node" else 1
+            out.append(
+                ((str(d.text["tier"]), d.name), d.need("capacity_bytes") / share, d.need("read_bytes_per_s") / share, mark(d.values["read_bytes_per_s"].kind))
+            )
+    return out
+
+
+def check_frame(tier_id: str, model: Card | None = None) -> pd.DataFrame:
+    """Return the three checks of one tier as text: what the article prints, what devices give, the denominator, the verdict and its condition."""
+    show = {"capacity": format_bytes, "bandwidth": lambda x: f"{format_bytes(x)}/s", "time_scale": format_seconds}
+    rows = []
+    for c in checks(model):
+        if c.tier == tier_id:
+            text = show[c.quantity]
+            ours = text(c.ours_low) if c.ours_low == c.ours_high else f"{text(c.ours_low)} to {text(c.ours_high)}"
+            each = "" if c.accelerator_low is None or c.accelerator_high is None else f"{text(c.accelerator_low)} to {text(c.accelerator_high)}"
+            rows.append({
+                "quantity": c.quantity.replace("_", " "), "article": c.words, "devices": ours, "denominator": c.per,
+                "one accelerator": each, "verdict": c.verdict, "condition": c.condition, "basis": c.basis,
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def load_frame(place: Node, model: Card, context_tokens: int, kv_dtype: str) -> pd.DataFrame:
+    """Return the time to bring one session to its accelerators from each tier: tensor parallel on up to eight, all of the node loading at once.
+
+    Columns: name (tier), value, low, high [s], fixed_s, rate (bytes/s for one accelerator), bottleneck, kind, label. Near memory: one read of the session.
+    """
+    per_device = model.terms(kv_dtype, tp=tp_of(place)).stored(context_tokens)
+    rows = []
+    for t in tier_ids():
+        hop = narrowest(place, t)
+        share = place.accelerators if hop.per == "node" else 1
+        fixed, speeds = tier(t).fixed_s, (hop.read / share, hop.high / share, hop.low / share)
+        value, low, high = (fixed + per_device / s for s in speeds)
+        kind = mark(hop.kind)
+        rows.append(
+            {
+                "name": tier(t).name,
+                "value": value,
+                "low": low,
+                "high": high,
+                "fixed_s": fixed,
+                "rate": speeds[0],
+                "bottleneck": hop.name,
+                "kind": kind,
+                "label": format_seconds(value),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def recompute(place: Node, model: Card, context_tokens: int, kv_dtype: str) -> float | None:
+    """Return the seconds to compute the session again, or None where the model or the platform lacks a sourced number."""
+    try:
+        return race(model, context_tokens, "main-memory", place, tp=tp_of(place), kv_dtype=kv_dtype).recompute_s
+    except KvError:
+        return None
+
+
+def device_frame(tier_id: str, key: str, *, limit: float | None = None) -> pd.DataFrame:
+    """Return one row for each device of a tier that states `key`: value and range, as `ranges` draws them; `limit` caps what a slot lets through."""
+    rows = []
+    for d in sorted(devices(tier_id), key=lambda d: (not d.text.get("named"), d.name)):
+        v = d.values.get(key)
+        if v is not None and v.value is not None:
+            value = min(v.value, limit) if limit else v.value
+            rows.append(_range_row(d, v, value))
+    return pd.DataFrame(rows, columns=["name", "per", "value", "low", "high", "kind", "label", "source"])
+
+
+def _range_row(d: Spec, v: Value, value: float) -> dict[str, Any]:
+    show = {"bytes": format_bytes, "bytes_per_s": lambda x: f"{format_bytes(x)}/s", "seconds": format_seconds}.get(v.base, significant)
+    per = f"per {d.text['per']}"
+    return {"name": d.name, "per": per, "value": value, "low": v.span[0], "high": v.span[1], "kind": mark(v.kind), "label": show(value), "source": v.sources[0]}
+
+
+def near_frame(place: Node, model: Card, context_tokens: int, kv_dtype: str, weights_dtype: str = "bf16") -> pd.DataFrame:
+    """Return how the accelerator memory of each platform divides: weights, KV room, reserve; and the sessions that the room holds."""
+    rows = []
+    for n in platforms(place):
+        total = n.accelerators * n.accelerator.memory_bytes
+        left = room(n, model, weights_dtype=weights_dtype)
+        copies = n.accelerators // tp_of(n)
+        each = tp_of(n) * allocated_bytes(model.terms(kv_dtype, tp=tp_of(n)), context_tokens, 16)
+        copies_fit = left // copies // each * copies if each else 0
+        rows.append({
+            "platform": n.id, "memory_bytes": total, "weights_bytes": weights(model) * copies, "room_bytes": left,
+            "room_per_accelerator": left / n.accelerators, "weights_share": min(1.0, weights(model) * copies / total), "sessions": copies_fit,
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def weights(model: Card) -> int:
+    """Return the BF16 weights of one copy [bytes]; refuses a card without a parameter count."""
+    if model.params_total is None:
+        raise KvError(f"params: {model.id} has no parameter count; accepted: a model whose card has one")
+    return 2 * model.params_total
+
+
+def decode_frame(place: Node, model: Card, contexts: dict[str, int], kv_dtype: str) -> pd.DataFrame:
+    """Return the tokens per second of one user against the number of users, for each named context: the bound of memory bandwidth on up to eight accelerators.
+
+    Weights are read once a step, each user's KV once a token. Rows end where memory is full.
+    """
+    tp, speed = tp_of(place), tp_of(place) * place.accelerator.bandwidth_bytes_per_s
+    budget = room(place, model) // (place.accelerators // tp)
+    active = 2 * (model.params_active or model.params_total or 0)
+    rows = []
+    for name, tokens in contexts.items():
+        kv = tp * model.terms(kv_dtype, tp=tp).stored(tokens)
+        most = budget // kv if kv else 10**6
+        counts = sorted({round(10 ** (k / 6)) for k in range(37) if 10 ** (k / 6) <= most} | ({most} if 1 <= most <= 10**6 else set()))
+        for users in counts:
+            each = decode_tokens_per_s(weights_read_bytes(weights(model), active, users), kv, users, speed)
+            rows.append({"context": name, "users": users, "tokens_per_s": each, "total_tokens_per_s": users * each, "kind": "derived"})
+    return pd.DataFrame(rows, columns=["context", "users", "tokens_per_s", "total_tokens_per_s", "kind"])
+
+
+def roofline(place: Node, model: Card, context_tokens: int, kv_dtype: str) -> float | None:
+    """Return the number of users at which arithmetic binds instead of memory in decode, or None where it never does or a number is missing."""
+    tp, peak = tp_of(place), place.accelerator.bf16_flops
+    if peak is None:
+        return None
+    try:
+        work = prefill_flops(model, 1, context_tokens)
+    except KvError:
+        return None
+    kv = tp * model.terms(kv_dtype, tp=tp).stored(context_tokens)
+    return compute_bound_users(weights(model), kv, work, tp * place.accelerator.bandwidth_bytes_per_s, tp * peak)
+
+
+def block_frame(link_id: str = "pcie5-x16") -> pd.DataFrame:
+    """Return measured rates by block size with one copy per block and with one gather kernel, and the fitted curve of each [bytes, bytes/s]."""
+    rows = []
+    for method, name in (("dma", "one copy per block"), ("kernel", "one gather kernel")):
+        fitted = link_transfer(link_id, method)
+        rows += [{"method": name, "block_bytes": b, "rate": r * 1e9, "kind": "measured"} for b, r in link(link_id).spec.text["by_block"][method]]
+        rows += [{"method": name, "block_bytes": 2**k, "rate": fitted.effective(2**k), "kind": "derived"} for k in range(10, 26)]
+    return pd.DataFrame(rows)
+
+
+def reach_frame(place: Node) -> pd.DataFrame:
+    """Return the time of one read against its size over four ways to memory outside the package: fixed latency plus bytes / rate for one accelerator."""
+    ways = {
+        "CXL module": (link("cxl2-x8").spec.need("latency_s"), link("cxl2-x8").read_bytes_per_s),
+        "host link": (tier("main-memory").spec.need("latency_s"), rate(place, "main-memory")),
+        "RDMA": (tier("expansion-memory").spec.need("latency_s"), rate(place, "expansion-memory")),
+        "NVMe drive": (tier("context-storage").spec.need("latency_s"), rate(place, "context-storage")),
+    }
+    sizes = [2**k for k in range(9, 31)]
+    return pd.DataFrame([{"way": name, "bytes": b, "seconds": fixed + b / speed, "kind": "derived"} for name, (fixed, speed) in ways.items() for b in sizes])
+
+
+def residence_frame(drive: Spec, count: int) -> pd.DataFrame:
+    """Return the residence in `count` drives that are overwritten oldest first, against the rate of writes, up to their full write speed."""
+    capacity = drive.need("capacity_bytes") * count
+    top = (drive.get("write_bytes_per_s") or drive.need("read_bytes_per_s")) * count
+    rates = sorted({10 ** (k / 4) for k in range(28, 48) if 10 ** (k / 4) < top} | {top})
+    return pd.DataFrame([{"name": f"{count} x {drive.id}", "write_rate": r, "seconds": residence_s(capacity, r), "kind": "derived"} for r in rates])
+
+
+def endurance_frame(count: int) -> pd.DataFrame:
+    """Return, for each rated drive of tiers 4 and 5, the least residence, the write budget of `count` drives and the time to fill them at full speed."""
+    rows = []
+    for d in devices():
+        for key, pattern in (("endurance_dwpd", "random"), ("sequential_dwpd", "sequential")):
+            dwpd, capacity, write = d.get(key), d.get("capacity_bytes"), d.get("write_bytes_per_s")
+            if dwpd and capacity:
+                least = endurance_residence_s(dwpd)
+                fill = residence_s(capacity, write) if write else None
+                budget = write_budget_bytes_per_s(capacity * count, dwpd)
+                row = {"name": f"{d.name}, {pattern}", "dwpd": dwpd, "value": least, "low": fill, "high": least, "budget": budget}
+                rows.append(row | {"kind": "derived", "label": format_seconds(least)})
+    return pd.DataFrame(rows).sort_values("value", kind="stable").reset_index(drop=True)
+
+
+def prefill_write_frame(place: Node, models: list[Card], context_tokens: int, kv_dtype: str, efficiency: float) -> pd.DataFrame:
+    """Return the KV that prefill makes on all of a node without pause, and what that asks of its drives: bytes/s and drive writes per day."""
+    rows = []
+    drives = device(place.part("drive").id).need("capacity_bytes") * place.drives
+    peak = place.accelerator.bf16_flops
+    for m in models:
+        try:
+            seconds = prefill_flops(m, context_tokens) / (place.accelerators * (peak or 0) * efficiency) if peak else 0.0
+        except KvError:
+            continue
+        if seconds:
+            made = m.terms(kv_dtype).stored(context_tokens) / seconds
+            rows.append(
+                {
+                    "name": m.id,
+                    "value": made,
+                    "low": made,
+                    "high": made,
+                    "dwpd": made * 86400 / drives,
+                    "kind": "derived",
+                    "label": f"{format_bytes(made)}/s, {significant(made * 86400 / drives, 2)} DWPD",
+                }
+            )
+    return pd.DataFrame(rows, columns=["name", "value", "low", "high", "dwpd", "kind", "label"])
+
+
+def refill_frame(amount: float) -> pd.DataFrame:
+    """Return the time to restore `amount` bytes at published rates: one client of an object store, one drive of each kind, a tuned flash store."""
+    rates = {
+        "one client node, cloud object store": device("object-store-coreweave"),
+        "one nearline disk": device("nearline-hdd"),
+        "one QLC drive": device("micron-6600-ion-245"),
+        "a flash store, eight client nodes": device("object-store-flash-24pb"),
+    }
+    rows = []
+    for name, d in rates.items():
+        v = d.values["read_bytes_per_s"]
+        low, high = v.span
+        value = amount / d.need("read_bytes_per_s")
+        rows.append(
+            {
+                "name": name,
+                "value": value,
+                "low": amount / high,
+                "high": amount / low,
+                "rate": d.need("read_bytes_per_s"),
+                "kind": mark(v.kind),
+                "label": format_seconds(value),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def store_frame(amount: float) -> pd.DataFrame:
+    """Return how many drives hold `amount` bytes, what they read and write together, and their power where it is stated."""
+    rows = []
+    for d in devices("data-lake"):
+        if d.text["per"] == "drive":
+            n = units_needed(amount, d.need("capacity_bytes"))
+            write, power = d.get("write_bytes_per_s"), d.get("power_w")
+            rows.append({
+                "name": d.name, "drives": n, "read": n * d.need("read_bytes_per_s"), "write": n * write if write else None,
+                "power": n * power if power else None, "fill_s": amount / (n * write) if write else None,
+            })  # fmt: skip
+    return pd.DataFrame(rows).sort_values("drives", kind="stable").reset_index(drop=True)
