@@ -3,8 +3,10 @@
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from importlib.util import find_spec
+from logging import CRITICAL, getLogger
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +93,7 @@ def run_run(args: argparse.Namespace) -> int:
 
     root, given = book.book_root(args.book), pairs(args.given)
     plan = plan_all(root, given, args.scenario) if args.all else plan_chapter(root, args.chapter, given, args.scenario)
-    return _guarded(lambda: _finished(run(plan, args.out, fresh=args.fresh, progress=Progress("cell"))))
+    return _guarded(lambda: _finished(run(plan, args.out, fresh=args.fresh, progress=Progress("cell"))), "the last good result is unchanged")
 
 
 def _finished(result: Any) -> str:
@@ -106,7 +108,7 @@ def run_sweep(args: argparse.Namespace) -> int:
 
     root = book.book_root(args.book)
     plan = plan_sweep(root, args.chapter, pairs(args.given), jobs=args.jobs, dask=args.dask)
-    return _guarded(lambda: _swept(*sweep(plan, args.out, progress=Progress("point"))))
+    return _guarded(lambda: _swept(*sweep(plan, args.out, progress=Progress("point"))), "the same command goes on from here")
 
 
 def _swept(table: Path, points: int, failed: int) -> str:
@@ -133,20 +135,18 @@ def _environment() -> None:
         raise KvError(f"environment: {' '.join(missing)} not installed; accepted: an install of kvmodel[report]")
 
 
-def _guarded(work: Any) -> int:
+def _guarded(work: Callable[[], str], kept: str) -> int:
     from kvmodel.report.execute import RunError, Stopped
 
+    getLogger("tornado.general").setLevel(CRITICAL)  # what it says of a kernel that is shut down early is no news
     try:
         print(work())
-    except Stopped as stopped:
-        print(f"{stopped}; the last good result is unchanged", file=sys.stderr)
-        return 130
-    except KeyboardInterrupt:
-        print("stopped by Ctrl-C; the last good result is unchanged", file=sys.stderr)
-        return 130
     except RunError as error:
-        print(f"{error}; the last good result is unchanged", file=sys.stderr)
-        return 1
+        print(f"{error}; {kept}", file=sys.stderr)
+        return 130 if isinstance(error, Stopped) else 1
+    except KeyboardInterrupt:
+        print(f"stopped by Ctrl-C; {kept}", file=sys.stderr)
+        return 130
     return 0
 
 

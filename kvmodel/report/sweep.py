@@ -145,7 +145,7 @@ def _workers(plan: SweepPlan) -> Iterator[Callable[..., Future[dict[str, Any]]]]
         except KeyboardInterrupt:
             stop.set()
             pool.shutdown(wait=False) if plan.dask else pool.shutdown(cancel_futures=True)
-            raise Stopped("stopped by Ctrl-C; the same command goes on from here") from None
+            raise Stopped("stopped by Ctrl-C") from None
 
 
 @contextmanager
