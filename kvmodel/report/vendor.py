@@ -5,6 +5,7 @@ from importlib.metadata import files
 from pathlib import Path
 
 MATHJAX = "django-static-mathjax"
+SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 
 def write_vendor(assets: Path) -> None:
@@ -18,7 +19,7 @@ def write_vendor(assets: Path) -> None:
         import vl_convert
 
         vendor.mkdir(parents=True, exist_ok=True)
-        _replace(bundle, f"(function () {{\n{vl_convert.javascript_bundle()}\n}})();\n")
+        _replace(bundle, f"(function () {{\n{vl_convert.javascript_bundle(SNIPPET)}\n}})();\n")
     if not (vendor / "mathjax").is_dir():
         part = vendor / ".mathjax"
         for file in files(MATHJAX) or ():
