@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kvmodel.units import MEMORY_UNITS, KvError, refuse
+from kvmodel.units import MEMORY_UNITS, KvError, format_bytes, format_seconds, refuse, significant
 
 SPECS = Path(__file__).parent / "specs"
 KINDS = (
@@ -39,6 +39,23 @@ FACTORS: dict[str, dict[str, Fraction]] = {
 }
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 SPEC_ID = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
+
+
+def shown(base: str, x: float) -> str:
+    """Return a number in base units as text.
+
+    Examples
+    --------
+    >>> shown("bytes_per_s", 44.2e9), shown("flops", 989e12), shown("count", 8)
+    ('44.2 GB/s', '989 TFLOPS', '8')
+    """
+    if base in ("bytes", "bytes_per_s"):
+        return format_bytes(x) + ("/s" if base == "bytes_per_s" else "")
+    if base == "seconds":
+        return format_seconds(x)
+    if base == "flops":
+        return f"{significant(x / 1e12, 4)} TFLOPS"
+    return significant(x) + {"watts": " W", "drive_writes_per_day": " DWPD", "per_s": " /s"}.get(base, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,26 +1,15 @@
 """`kvmodel tiers`, `hardware`."""
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
 from kvmodel.cli.common import add_json, columns, emit
 from kvmodel.hardware import spec_ids
-from kvmodel.specfile import SPECS, Spec, Value, read_spec
+from kvmodel.specfile import SPECS, Spec, Value, read_spec, shown
 from kvmodel.tier_checks import checks
 from kvmodel.tiers import Tier, tier, tier_ids
-from kvmodel.units import format_bytes, format_seconds, refuse, significant
+from kvmodel.units import format_seconds, refuse
 
-SHOW: dict[str, Callable[[float], str]] = {
-    "bytes": format_bytes,
-    "bytes_per_s": lambda x: f"{format_bytes(x)}/s",
-    "flops": lambda x: f"{significant(x / 1e12)} TFLOPS",
-    "seconds": format_seconds,
-    "watts": lambda x: f"{significant(x)} W",
-    "drive_writes_per_day": lambda x: f"{significant(x)} DWPD",
-    "per_s": lambda x: f"{significant(x)} /s",
-    "count": lambda x: f"{x:,.0f}",
-}
 LISTED = ("memory_bytes", "capacity_bytes", "host_memory_bytes", "bandwidth_bytes_per_s", "read_bytes_per_s", "measured_bytes_per_s", "nominal_bytes_per_s")
 
 
@@ -60,8 +49,8 @@ def _tier_lines(t: Tier) -> list[str]:
 
 
 def _range(low: float, high: float, quantity: str) -> str:
-    show = SHOW[{"capacity": "bytes", "bandwidth": "bytes_per_s"}.get(quantity, "seconds")]
-    return show(low) if low == high else f"{show(low)} to {show(high)}"
+    base = {"capacity": "bytes", "bandwidth": "bytes_per_s"}.get(quantity, "seconds")
+    return shown(base, low) if low == high else f"{shown(base, low)} to {shown(base, high)}"
 
 
 def run_hardware(args: argparse.Namespace) -> None:
@@ -83,7 +72,7 @@ def _read(spec_id: str) -> Spec:
 
 def _first(s: Spec, base: str) -> str:
     value = next((s.values[k] for k in LISTED if k in s.values and s.values[k].base == base), None)
-    return "" if value is None or value.value is None else SHOW[base](value.value)
+    return "" if value is None or value.value is None else shown(base, value.value)
 
 
 def _text_lines(s: Spec) -> list[str]:
@@ -102,8 +91,7 @@ def _value_lines(s: Spec) -> list[str]:
 
 
 def _shown(v: Value) -> str:
-    show = SHOW[v.base]
-    low, high = (show(x) if x is not None else "" for x in (v.low, v.high))
+    low, high = (shown(v.base, x) if x is not None else "" for x in (v.low, v.high))
     if v.value is None:
         return f"{low} to {high}" if low and high else f"{low} and more" if low else f"below {high}"
-    return show(v.value) + (f" ({low} to {high})" if low and high else f" (from {low})" if low else f" (to {high})" if high else "")
+    return shown(v.base, v.value) + (f" ({low} to {high})" if low and high else f" (from {low})" if low else f" (to {high})" if high else "")

@@ -1,36 +1,34 @@
 """Tables of numbers of the tier chapters: everything is computed from the specs by `kvmodel.tiers`, `tier_checks` and `movement`."""
 
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from kvmodel.cards import Card
-from kvmodel.hardware import Node, accelerator, device, devices, link, node, spec_ids
+from kvmodel.hardware import Node, devices, link, node
 from kvmodel.movement import prefill_flops, race
 from kvmodel.sizing import allocated_bytes
-from kvmodel.specfile import Spec, Value
+from kvmodel.specfile import Spec, Value, shown
 from kvmodel.tier_checks import checks
 from kvmodel.tiers import (
     capacity_bytes,
     compute_bound_users,
     convert,
     decode_tokens_per_s,
-    endurance_residence_s,
     link_transfer,
     narrowest,
     path,
     rate,
-    residence_s,
     room,
     tier,
     tier_ids,
-    units_needed,
     weights_read_bytes,
-    write_budget_bytes_per_s,
 )
-from kvmodel.units import KvError, format_bytes, format_seconds, significant
+from kvmodel.units import KvError, format_seconds
 
 NODES = ("h100-8", "h200-8", "b200-8", "b300-8", "mi355x-8", "gb200-nvl72")  # the platforms that charts compare, with the chosen one
+ARTICLE = "micron-article-token-economy"
 OPEN_END = 1e16  # where a range without an upper end stops on a chart [bytes]
 OPEN_START = 2e8  # where a bandwidth without a lower end starts [bytes/s]
 MARKS = {"measured": "measured", "derived": "derived", "assumption": "derived", "estimate": "derived"}
@@ -62,8 +60,7 @@ def pyramid_frame(place: Node) -> pd.DataFrame:
         cap, speed = capacity_bytes(place, t) / place.accelerators, rate(place, t)
         kind = mark(narrowest(place, t).kind)
         rows.append(_point("platform", t, place.name, kind, cap, speed))
-    for spec, cap, speed, kind in _device_points(place):
-        rows.append(_point("device", spec[0], spec[1], kind, cap, speed))
+    rows += [_point("device", t, name, mark(value.kind), cap, speed) for t, _, name, cap, speed, value in _device_points(place)]
     return pd.DataFrame(rows)
 
 
@@ -85,37 +82,61 @@ def _article_row(place: Node, tier_id: str) -> dict[str, Any]:
     return row | {"capacity_high": high / share, "bandwidth_high": ends[1] or 5e13}
 
 
-def _device_points(place: Node) -> list[tuple[tuple[str, str], float, float, str]]:
-    out: list[tuple[tuple[str, str], float, float, str]] = []
-    for s in (accelerator(i).spec for i in spec_ids("accelerator")):
-        if not s.text.get("weak"):
-            out.append((("near-memory", s.name), s.need("memory_bytes"), s.need("bandwidth_bytes_per_s"), "claimed"))
+def _device_points(place: Node) -> list[tuple[str, Spec, str, float, float, Value]]:
+    """Tier, spec, name, capacity and rate for one accelerator: the packages and host memories of the platforms, and the devices the article names."""
+    out = []
     for n in platforms(place):
-        way = narrowest(n, "main-memory")
-        out.append((("main-memory", n.name), n.host_memory_bytes / n.accelerators, rate(n, "main-memory"), mark(way.kind)))
+        package, host = n.accelerator.spec, narrowest(n, "main-memory")
+        out.append(
+            ("near-memory", package, package.name, package.need("memory_bytes"), package.need("bandwidth_bytes_per_s"), package.values["bandwidth_bytes_per_s"])
+        )
+        value = n.spec.values["host_bandwidth_bytes_per_s"] if host.name == "host DRAM" else _rate_of(n.accelerator.host_link.spec)
+        out.append(("main-memory", n.spec, n.name, n.host_memory_bytes / n.accelerators, rate(n, "main-memory"), value))
     slot = path(place, "context-storage")[1].per_accelerator(place.accelerators)
     for d in devices():
-        if "capacity_bytes" not in d.values or "read_bytes_per_s" not in d.values:
+        if not ({"capacity_bytes", "read_bytes_per_s"} <= d.values.keys()) or d.text["technology"] not in ("ssd-tlc", "ssd-qlc", "cxl", "pool", "hdd"):
             continue
-        if d.text["per"] == "drive":  # one drive for each accelerator, in the platform's slots
-            out.append(
-                ((str(d.text["tier"]), d.name), d.need("capacity_bytes"), min(d.need("read_bytes_per_s"), slot), mark(d.values["read_bytes_per_s"].kind))
-            )
-        elif d.text["technology"] in ("pool", "cxl"):
-            share = 8 if d.text["per"] == "node" else 1
-            out.append(
-                ((str(d.text["tier"]), d.name), d.need("capacity_bytes") / share, d.need("read_bytes_per_s") / share, mark(d.values["read_bytes_per_s"].kind))
-            )
+        share = 8 if d.text["per"] == "node" else 1  # a pool server serves one node of eight; a drive or a module serves one accelerator
+        speed = d.need("read_bytes_per_s") / share
+        value = d.values["read_bytes_per_s"]
+        out.append((str(d.text["tier"]), d, d.name, d.need("capacity_bytes") / share, min(speed, slot) if d.text["per"] == "drive" else speed, value))
     return out
+
+
+def _rate_of(spec: Spec) -> Value:
+    return spec.values.get("measured_bytes_per_s") or spec.values["nominal_bytes_per_s"]
+
+
+def pyramid_sources(place: Node) -> list[str]:
+    """Return the source ids behind `pyramid_frame`, the article first."""
+    used = {s for _, spec, _, _, _, value in _device_points(place) for s in (*value.sources, *_capacity_sources(spec))}
+    used |= {s for t in tier_ids() for s in hop_sources(place, t)}
+    return [ARTICLE, *sorted(used - {ARTICLE})]
+
+
+def _capacity_sources(spec: Spec) -> tuple[str, ...]:
+    return next((spec.values[k].sources for k in ("capacity_bytes", "memory_bytes", "host_memory_bytes") if k in spec.values), ())
+
+
+def hop_sources(place: Node, tier_id: str) -> list[str]:
+    """Return the source ids of what limits one accelerator's load from a tier."""
+    parts = {
+        "near-memory": [place.accelerator.spec.values["bandwidth_bytes_per_s"]],
+        "main-memory": [place.spec.values["host_bandwidth_bytes_per_s"], _rate_of(place.accelerator.host_link.spec)],
+        "expansion-memory": [_rate_of(place.part("nic"))],
+        "context-storage": [place.part("drive").values["read_bytes_per_s"], _rate_of(place.part("drive_slot"))],
+        "data-lake": [_rate_of(place.part("lake"))],
+    }
+    return sorted({s for v in parts[tier(tier_id).id] for s in v.sources})
 
 
 def check_frame(tier_id: str, model: Card | None = None) -> pd.DataFrame:
     """Return the three checks of one tier as text: what the article prints, what devices give, the denominator, the verdict and its condition."""
-    show = {"capacity": format_bytes, "bandwidth": lambda x: f"{format_bytes(x)}/s", "time_scale": format_seconds}
+    bases = {"capacity": "bytes", "bandwidth": "bytes_per_s", "time_scale": "seconds"}
     rows = []
     for c in checks(model):
         if c.tier == tier_id:
-            text = show[c.quantity]
+            text = partial(shown, bases[c.quantity])
             ours = text(c.ours_low) if c.ours_low == c.ours_high else f"{text(c.ours_low)} to {text(c.ours_high)}"
             each = "" if c.accelerator_low is None or c.accelerator_high is None else f"{text(c.accelerator_low)} to {text(c.accelerator_high)}"
             rows.append({
@@ -174,9 +195,17 @@ def device_frame(tier_id: str, key: str, *, limit: float | None = None) -> pd.Da
 
 
 def _range_row(d: Spec, v: Value, value: float) -> dict[str, Any]:
-    show = {"bytes": format_bytes, "bytes_per_s": lambda x: f"{format_bytes(x)}/s", "seconds": format_seconds}.get(v.base, significant)
     per = f"per {d.text['per']}"
-    return {"name": d.name, "per": per, "value": value, "low": v.span[0], "high": v.span[1], "kind": mark(v.kind), "label": show(value), "source": v.sources[0]}
+    return {
+        "name": d.name,
+        "per": per,
+        "value": value,
+        "low": v.span[0],
+        "high": v.span[1],
+        "kind": mark(v.kind),
+        "label": shown(v.base, value),
+        "source": v.sources[0],
+    }
 
 
 def near_frame(place: Node, model: Card, context_tokens: int, kv_dtype: str, weights_dtype: str = "bf16") -> pd.DataFrame:
@@ -254,93 +283,3 @@ def reach_frame(place: Node) -> pd.DataFrame:
     }
     sizes = [2**k for k in range(9, 31)]
     return pd.DataFrame([{"way": name, "bytes": b, "seconds": fixed + b / speed, "kind": "derived"} for name, (fixed, speed) in ways.items() for b in sizes])
-
-
-def residence_frame(drive: Spec, count: int) -> pd.DataFrame:
-    """Return the residence in `count` drives that are overwritten oldest first, against the rate of writes, up to their full write speed."""
-    capacity = drive.need("capacity_bytes") * count
-    top = (drive.get("write_bytes_per_s") or drive.need("read_bytes_per_s")) * count
-    rates = sorted({10 ** (k / 4) for k in range(28, 48) if 10 ** (k / 4) < top} | {top})
-    return pd.DataFrame([{"name": f"{count} x {drive.id}", "write_rate": r, "seconds": residence_s(capacity, r), "kind": "derived"} for r in rates])
-
-
-def endurance_frame(count: int) -> pd.DataFrame:
-    """Return, for each rated drive of tiers 4 and 5, the least residence, the write budget of `count` drives and the time to fill them at full speed."""
-    rows = []
-    for d in devices():
-        for key, pattern in (("endurance_dwpd", "random"), ("sequential_dwpd", "sequential")):
-            dwpd, capacity, write = d.get(key), d.get("capacity_bytes"), d.get("write_bytes_per_s")
-            if dwpd and capacity:
-                least = endurance_residence_s(dwpd)
-                fill = residence_s(capacity, write) if write else None
-                budget = write_budget_bytes_per_s(capacity * count, dwpd)
-                row = {"name": f"{d.name}, {pattern}", "dwpd": dwpd, "value": least, "low": fill, "high": least, "budget": budget}
-                rows.append(row | {"kind": "derived", "label": format_seconds(least)})
-    return pd.DataFrame(rows).sort_values("value", kind="stable").reset_index(drop=True)
-
-
-def prefill_write_frame(place: Node, models: list[Card], context_tokens: int, kv_dtype: str, efficiency: float) -> pd.DataFrame:
-    """Return the KV that prefill makes on all of a node without pause, and what that asks of its drives: bytes/s and drive writes per day."""
-    rows = []
-    drives = device(place.part("drive").id).need("capacity_bytes") * place.drives
-    peak = place.accelerator.bf16_flops
-    for m in models:
-        try:
-            seconds = prefill_flops(m, context_tokens) / (place.accelerators * (peak or 0) * efficiency) if peak else 0.0
-        except KvError:
-            continue
-        if seconds:
-            made = m.terms(kv_dtype).stored(context_tokens) / seconds
-            rows.append(
-                {
-                    "name": m.id,
-                    "value": made,
-                    "low": made,
-                    "high": made,
-                    "dwpd": made * 86400 / drives,
-                    "kind": "derived",
-                    "label": f"{format_bytes(made)}/s, {significant(made * 86400 / drives, 2)} DWPD",
-                }
-            )
-    return pd.DataFrame(rows, columns=["name", "value", "low", "high", "dwpd", "kind", "label"])
-
-
-def refill_frame(amount: float) -> pd.DataFrame:
-    """Return the time to restore `amount` bytes at published rates: one client of an object store, one drive of each kind, a tuned flash store."""
-    rates = {
-        "one client node, cloud object store": device("object-store-coreweave"),
-        "one nearline disk": device("nearline-hdd"),
-        "one QLC drive": device("micron-6600-ion-245"),
-        "a flash store, eight client nodes": device("object-store-flash-24pb"),
-    }
-    rows = []
-    for name, d in rates.items():
-        v = d.values["read_bytes_per_s"]
-        low, high = v.span
-        value = amount / d.need("read_bytes_per_s")
-        rows.append(
-            {
-                "name": name,
-                "value": value,
-                "low": amount / high,
-                "high": amount / low,
-                "rate": d.need("read_bytes_per_s"),
-                "kind": mark(v.kind),
-                "label": format_seconds(value),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def store_frame(amount: float) -> pd.DataFrame:
-    """Return how many drives hold `amount` bytes, what they read and write together, and their power where it is stated."""
-    rows = []
-    for d in devices("data-lake"):
-        if d.text["per"] == "drive":
-            n = units_needed(amount, d.need("capacity_bytes"))
-            write, power = d.get("write_bytes_per_s"), d.get("power_w")
-            rows.append({
-                "name": d.name, "drives": n, "read": n * d.need("read_bytes_per_s"), "write": n * write if write else None,
-                "power": n * power if power else None, "fill_s": amount / (n * write) if write else None,
-            })  # fmt: skip
-    return pd.DataFrame(rows).sort_values("drives", kind="stable").reset_index(drop=True)
