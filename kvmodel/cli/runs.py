@@ -93,7 +93,7 @@ def run_run(args: argparse.Namespace) -> int:
 
     root, given = book.book_root(args.book), pairs(args.given)
     plan = plan_all(root, given, args.scenario) if args.all else plan_chapter(root, args.chapter, given, args.scenario)
-    return _guarded(lambda: _finished(run(plan, args.out, fresh=args.fresh, progress=Progress("cell"))), "the last good result is unchanged")
+    return _guarded(lambda: _finished(run(plan, args.out, fresh=args.fresh, progress=_progress)), "the last good result is unchanged")
 
 
 def _finished(result: Any) -> str:
@@ -108,7 +108,7 @@ def run_sweep(args: argparse.Namespace) -> int:
 
     root = book.book_root(args.book)
     plan = plan_sweep(root, args.chapter, pairs(args.given), jobs=args.jobs, dask=args.dask)
-    return _guarded(lambda: _swept(*sweep(plan, args.out, progress=Progress("point"))), "the same command goes on from here")
+    return _guarded(lambda: _swept(*sweep(plan, args.out, progress=_progress)), "the same command goes on from here")
 
 
 def _swept(table: Path, points: int, failed: int) -> str:
@@ -140,13 +140,17 @@ def _guarded(work: Callable[[], str], kept: str) -> int:
 
     getLogger("tornado.general").setLevel(CRITICAL)  # what it says of a kernel that is shut down early is no news
     try:
-        print(work())
+        done = work()
     except RunError as error:
+        _progress("")
         print(f"{error}; {kept}", file=sys.stderr)
         return 130 if isinstance(error, Stopped) else 1
     except KeyboardInterrupt:
+        _progress("")
         print(f"stopped by Ctrl-C; {kept}", file=sys.stderr)
         return 130
+    _progress("")
+    print(done)
     return 0
 
 
@@ -154,13 +158,7 @@ def _short(path: Path) -> str:
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
-class Progress:
-    """One line on a terminal that says how far the work is; nothing elsewhere, nor in CI."""
-
-    def __init__(self, of: str) -> None:
-        self.of = of
-        self.shown = sys.stderr.isatty() and not os.environ.get("CI")
-
-    def __call__(self, chapter: str, cell: int, cells: int) -> None:
-        if self.shown:
-            print(f"\r\x1b[K{chapter}: {self.of} {cell} of {cells}", end="" if cell < cells else "\r\x1b[K", file=sys.stderr, flush=True)
+def _progress(words: str) -> None:
+    """Say on a terminal how far the work is, in one line; say nothing elsewhere, nor in CI."""
+    if sys.stderr.isatty() and not os.environ.get("CI"):
+        print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)

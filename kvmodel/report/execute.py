@@ -14,7 +14,7 @@ from kvmodel.report.parameters import Value, rewritten
 
 Notebook = Any  # nbformat.NotebookNode: a dict that is its own namespace
 HEADLINE = "application/vnd.kvmodel.headline+json"
-Progress = Callable[[str, int, int], None]  # chapter, cell, cells
+Progress = Callable[[str], None]  # is told in a few words how far the work is
 
 
 class RunError(Exception):
@@ -29,7 +29,7 @@ class Stopped(RunError):
     """A run that was stopped before its end."""
 
 
-def quiet(_chapter: str, _cell: int, _cells: int) -> None:
+def quiet(_words: str) -> None:
     """Show no progress."""
 
 
@@ -57,7 +57,7 @@ def execute(slug: str, text: str, values: Mapping[str, Value], folder: Path, pro
         now[0] = max(1, cell_index + 1 - (shift if cell_index > _parameters_cell(notebook) else 0))
         if stop and stop.is_set():
             raise Stopped(f"{slug}: stopped in cell {now[0]} of {cells}")
-        progress(slug, now[0], cells)
+        progress(f"{slug}: cell {now[0]} of {cells}")
 
     try:
         done = papermill.execute_notebook(
@@ -129,14 +129,14 @@ def inputs(root: Path, chapters: Iterable[Chapter]) -> dict[str, str]:
         "package": _digest(_files(package)),
         "data": _digest(_files(root / "data")),
         "chapters": _digest(c.path for c in chapters),
-        "book": _digest(p for p in (root / "_config.yml", root / "_toc.yml", *_files(root / "book/_ext"), *_files(root / "book/_assets")) if p.is_file()),
+        "book": _digest([root / "_config.yml", root / "_toc.yml", *_files(root / "book/_ext"), *_files(root / "book/_assets")]),
         "constraints": _digest(p for p in (root / "constraints.txt",) if p.is_file()),
         "python": platform.python_version(),
     }
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    return sorted(p for p in folder.rglob("*") if p.is_file() and not {"__pycache__", "vendor"} & set(p.parts))  # what a build makes is no input
 
 
 def _digest(paths: Iterable[Path]) -> str:

@@ -108,7 +108,7 @@ def run(plan: Plan, out: str | None = None, *, fresh: bool = False, progress: Pr
     plan : from `plan_chapter` or `plan_all`
     out : folder of the result; `runs/<chapter>--<hash>` if left out
     fresh : run again even where the same run is there
-    progress : is told chapter, cell and number of cells at every cell
+    progress : is told in a few words how far the work is
 
     Raises
     ------
@@ -151,6 +151,7 @@ def _make(plan: Plan, work: Path, progress: Progress) -> dict[str, Any]:
     notebooks = _notebooks(plan, work / "source", progress)
     executed = time.perf_counter()
     headlines = compare(plan, notebooks)
+    progress(f"{plan.name}: pages")
     page.build(plan.root, work, notebooks, notice(plan), {"comparison": comparison(plan, headlines)} if plan.whole else None)
     ended = time.perf_counter()
     return {

@@ -106,7 +106,7 @@ def sweep(plan: SweepPlan, out: str | None = None, progress: Progress = quiet) -
         for count, future in enumerate(as_completed(futures), len(found) + 1):
             key = futures[future]
             found[key] = _store(target, key, points[key], made_from, _outcome(future))
-            progress(plan.chapter.slug, count, len(points))
+            progress(f"{plan.chapter.slug}: point {count} of {len(points)}")
         table = target / "headlines.csv"
         folder.write(table, _table(plan.chapter, [found[key] for key in points]))
     return table, len(points), sum(1 for record in found.values() if record["error"])

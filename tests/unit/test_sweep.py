@@ -68,8 +68,8 @@ def test_a_value_with_a_comma_is_quoted_and_a_name_of_a_column_is_marked(root: P
 
 def test_only_points_that_are_missing_run(root: Path) -> None:
     def calls(values: str) -> int:
-        ran: list[int] = []
-        sweep(plan_sweep(root, "sizes", {"users": values}, jobs=2), "out", progress=lambda _slug, count, _of: ran.append(count))
+        ran: list[str] = []
+        sweep(plan_sweep(root, "sizes", {"users": values}, jobs=2), "out", progress=ran.append)
         return len(ran)
 
     assert calls("1,2,13") == 3
@@ -131,7 +131,7 @@ def test_a_cluster_of_processes_gives_the_same_table(root: Path, cluster: LocalC
 def test_the_points_of_a_lost_worker_are_done_by_another(root: Path, cluster: LocalCluster) -> None:
     killed: list[int] = []
 
-    def kill(_slug: str, _count: int, _of: int) -> None:
+    def kill(_words: str) -> None:
         if not killed:  # after the first point: a worker dies with its work
             worker = next(iter(cluster.workers.values()))
             killed.append(worker.process.pid)
