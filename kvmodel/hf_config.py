@@ -107,6 +107,7 @@ FAMILIES: dict[str, tuple[Reader, dict[str, Any]]] = {
     "hunyuan_v1_dense": (plain.plain, _class(32, 32, 4096)),
     "hunyuan_v1_moe": (plain.plain, _class(32, 32, 4096)),
     "step3_text": (plain.mfa, _STEP3),
+    "step3p5": (plain.step3p5, _class(45, 64, 4096, 8, 128)),
     "nemotron": (plain.plain, _class(32, 48, 6144, HEADS, WIDTH)),
     "nemotron-nas": (plain.nas, {"tie_word_embeddings": False}),
     "nemotron_h": (hybrid.nemotron_h, _class(None, 32, 4096, 8, 128, mamba_num_heads=128, mamba_head_dim=64, n_groups=8, ssm_state_size=128, conv_kernel=4)),
@@ -125,6 +126,8 @@ FAMILIES: dict[str, tuple[Reader, dict[str, Any]]] = {
     "rwkv5": (hybrid.rwkv, _class(24, None, 768, None, head_size=64)),
     "rwkv6": (hybrid.rwkv, _class(24, None, 768, None, head_size=64)),
     "falcon": (plain.falcon, _FALCON),
+    "RefinedWeb": (plain.falcon, _FALCON | {"multi_query": False, "new_decoder_architecture": True}),
+    "RefinedWebModel": (plain.falcon, _FALCON | {"multi_query": False}),
     "bloom": (plain.plain, _class(2, 8, 64, None, tied=True)),
     "opt": (plain.plain, _class(12, 12, 768, None, tied=True)),
     "gpt2": (plain.plain, _class(12, 12, 768, None, tied=True)),
@@ -139,7 +142,7 @@ FAMILIES: dict[str, tuple[Reader, dict[str, Any]]] = {
 
 # other names of the same classes: renamed or older model types, architectures of files without a known model type, and the text part of a wrapper
 TYPES = {
-    "RefinedWeb": "falcon", "RefinedWebModel": "falcon", "step3_vl": "step3_text", "minimax_m3_vl": "minimax_m3", "mimo_v2": "mimo_v2_flash",
+    "step3_vl": "step3_text", "step3p7": "step3p5", "minimax_m3_vl": "minimax_m3", "mimo_v2": "mimo_v2_flash",
 }  # fmt: skip
 ARCHITECTURES = {
     "RWForCausalLM": "falcon", "DeciLMForCausalLM": "nemotron-nas", "MistralLarge3ForCausalLM": "mistral_large3", "HunYuanForCausalLM": "hunyuan",
@@ -211,6 +214,8 @@ def _card(data: Mapping[str, Any], name: str) -> Card:
     if data.get("is_encoder_decoder") is True:
         raise refuse("is_encoder_decoder", True, "false: encoder-decoder models are not understood")
     text, family = _text_part(outer)
+    if text.get("per_layer_config") and not family.startswith("gemma4"):
+        raise refuse("per_layer_config", text["per_layer_config"], "null: layers that differ one by one are understood in Gemma 4 only")
     reader, defaults = FAMILIES[family]
     keys = Keys(text, defaults)
     stack = reader(keys)
@@ -227,7 +232,7 @@ def _text_part(outer: Keys) -> tuple[Mapping[str, Any], str]:
     """Return the keys that describe the language model, and its family."""
     keys, family, around = outer, _family(outer), outer
     for _ in range(3):  # a text part may hold one itself
-        inner = next((n for n in TEXT_PARTS if isinstance(keys.data.get(n), dict)), None)
+        inner = next((n for n in TEXT_PARTS if keys.data.get(n) is not None), None)
         if inner is None:
             break
         around, keys = keys, keys.sub(inner)

@@ -184,8 +184,13 @@ def gemma4(k: Keys) -> Stack:
     n, (heads, kv, width) = layer_count(k), head_shape(k)
     kinds = local_global(k, n)
     kinds[-1] = FULL
-    wide = k.count("num_global_key_value_heads") if k.flag("attention_k_eq_v") and k.has("num_global_key_value_heads") else kv
-    layers = {FULL: attention(heads, wide, k.count("global_head_dim")), SLIDING: attention(heads, kv, width, window=window(k))}
+    per_layer = k.sub("per_layer_config")  # as transformers 5.24 saves it: the two global keys once more, for each global layer
+    first = next((name for name in per_layer.data if (name.lstrip("0") or "0") == str(kinds.index(FULL))), None)  # its keys are padded: "05"
+    wide = per_layer.sub(first) if first else k
+    kv_key, width_key = ("num_global_key_value_heads", "global_head_dim") if wide is k else ("num_key_value_heads", "head_dim")
+    own = wide.has(kv_key) and (wide is not k or k.flag("attention_k_eq_v"))
+    full = attention(heads, wide.count(kv_key) if own else kv, wide.count(width_key))
+    layers = {FULL: full, SLIDING: attention(heads, kv, width, window=window(k))}
     return Stack(_share_last(k, [layers[t] for t in kinds]))
 
 
@@ -234,6 +239,19 @@ def mimo_v2(k: Keys) -> Stack:
     return Stack([local if t == SLIDING else full for t in kinds], drafts(k, local))
 
 
+def step3p5(k: Keys) -> Stack:
+    """Step-3.5 and 3.7: full and sliding layers with their own query heads; the lists may go on over the MTP layers."""
+    n, (heads, kv, width) = layer_count(k), head_shape(k)
+    drafted = k.count("num_nextn_predict_layers", low=0, high=1000) if k.has("num_nextn_predict_layers") else 0
+    listed = k.items("layer_types", None)
+    longer = drafted if listed is not None and len(listed) == n + drafted else 0
+    kinds = layer_types(k, n + longer, (FULL, SLIDING), class_pattern(k, lambda i: FULL))
+    other = k.sub("attention_other_setting")
+    local_heads = other.count("num_attention_heads") if other.has("num_attention_heads") else heads
+    layers = {FULL: attention(heads, kv, width), SLIDING: attention(local_heads, kv, width, window=window(k))}
+    return Stack([layers[t] for t in kinds[:n]], [layers[t] for t in kinds[n:] or [FULL] * drafted])
+
+
 def mfa(k: Keys) -> Stack:
     """Step-3: multi-matrix factorisation attention; `num_attention_groups` KV heads for all query heads."""
     layer = attention(k.count("num_attention_heads"), k.count("num_attention_groups"), k.count("head_dim"), kind="mfa")
@@ -242,8 +260,12 @@ def mfa(k: Keys) -> Stack:
 
 def hunyuan(k: Keys) -> Stack:
     """Hunyuan: with `use_cla`, only every `cla_share_factor`-th layer owns a cache."""
-    n, shape = layer_count(k), head_shape(k)
-    own = attention(*shape)
+    for name in ("use_mla", "mamba"):
+        if k.flag(name):
+            raise refuse(name, True, "false: this family with it is not understood")
+    n, heads, kv = layer_count(k), k.count("num_attention_heads"), k.count("num_key_value_heads")
+    given = [x for x in ("attention_head_dim", "head_dim") if k.has(x)]
+    own = attention(heads, kv, k.count(given[0]) if given else head_width(k))
     step = k.count("cla_share_factor") if k.flag("use_cla") else 1
     return Stack([own if i % step == 0 else shared(own) for i in range(n)])
 
@@ -252,13 +274,16 @@ def nas(k: Keys) -> Stack:
     """Nemotron NAS (DeciLM): each block names its own KV heads, a window, or no attention at all."""
     n, heads = layer_count(k), k.count("num_attention_heads")
     width = k.count("head_dim") if k.has("head_dim") else head_width(k)
+    heads_of = k.counts("num_key_value_heads_per_layer", n, low=1)  # DeciLM-7B
+    if heads_of is not None:
+        return Stack([attention(heads, kv, width) for kv in heads_of])
     blocks = k.items("block_configs", n)
     if blocks is None:
         raise refuse("block_configs", None, f"a list with one block for each of {n} layers")
-    return Stack([_nas_layer(k.sub("block_configs", b).sub("attention"), heads, width) for b in blocks])
+    return Stack([_nas_layer(k.sub("block_configs", b).sub("attention"), heads, width, context(k)) for b in blocks])
 
 
-def _nas_layer(block: Keys, heads: int, width: int) -> LayerGroup:
+def _nas_layer(block: Keys, heads: int, width: int, native: int | None) -> LayerGroup:
     if block.flag("no_op") or block.flag("replace_with_linear"):
         return NONE
     for name in ("num_sink_tokens", "sparsify"):
@@ -267,4 +292,5 @@ def _nas_layer(block: Keys, heads: int, width: int) -> LayerGroup:
     group = block.count("n_heads_in_group")
     if heads % group:
         raise refuse("n_heads_in_group", group, f"a divisor of num_attention_heads ({heads})")
-    return attention(heads, heads // group, width, window=block.optional("window_length"))
+    reach = block.optional("window_length")
+    return attention(heads, heads // group, width, window=None if reach is None or (native is not None and reach >= native) else reach)

@@ -28,6 +28,7 @@ from kvmodel.hf_keys import Keys
 from kvmodel.units import refuse
 
 HYBRID = "hybrid"
+ZAMBA2_HYBRIDS = (6, 12, 18, 24, 30, 36, 42, 47, 51)  # the class's own list, for its 54 layers
 CSA, HCA = "compressed_sparse_attention", "heavily_compressed_attention"
 
 
@@ -230,13 +231,12 @@ def granite_hybrid(k: Keys) -> Stack:
 
 def _mamba2_layer(k: Keys) -> LayerGroup:
     heads = k.count("mamba_n_heads")
-    if k.data.get("mamba_d_head") not in (None, "auto"):
-        width = k.count("mamba_d_head")
-    else:  # the class divides the inner width
-        inner = k.count("mamba_d_ssm") if k.has("mamba_d_ssm") or "mamba_d_ssm" in k.defaults else k.count("mamba_expand") * k.count("hidden_size")
-        if inner % heads:
-            raise refuse("mamba_n_heads", heads, f"a divisor of the inner width {inner}")
-        width = inner // heads
+    given = k.data.get("mamba_d_head") not in (None, "auto")
+    own = k.has("mamba_d_ssm") or "mamba_d_ssm" in k.defaults  # Falcon-H1 names its inner width, and some of its published tables leave it out
+    inner = None if given and own and not k.has("mamba_d_ssm") else k.count("mamba_d_ssm") if own else k.count("mamba_expand") * k.count("hidden_size")
+    width = k.count("mamba_d_head") if given else (inner or 0) // heads
+    if inner is not None and heads * width != inner:
+        raise refuse("mamba_n_heads", heads, f"heads that with mamba_d_head make the inner width {inner}")
     return mamba2(k, heads, width, k.count("mamba_n_groups"), k.count("mamba_d_state"), k.count("mamba_d_conv"))
 
 
@@ -294,9 +294,10 @@ def zamba2(k: Keys) -> Stack:
     """Zamba2: Mamba-2, and hybrid layers that add attention over twice the hidden width; each hybrid layer has its own cache."""
     n = layer_count(k)
     ids = k.counts("hybrid_layer_ids", None, high=n - 1)
-    if ids is None and not k.has("layers_block_type"):
+    if ids is None and not k.has("layers_block_type") and n != 54:
         raise refuse("layers_block_type", None, f"mamba or hybrid for each of {n} layers")
-    kinds = layer_types(k, n, (LINEAR, HYBRID), lambda i: HYBRID if i in (ids or ()) else LINEAR, "layers_block_type")
+    own = class_pattern(k, lambda i: HYBRID if i in ZAMBA2_HYBRIDS else LINEAR, "layers_block_type")
+    kinds = layer_types(k, n, (LINEAR, HYBRID), own if ids is None else lambda i: HYBRID if i in ids else LINEAR, "layers_block_type")
     heads, inner = k.count("n_mamba_heads"), k.count("mamba_expand") * k.count("hidden_size")
     if inner % heads:
         raise refuse("n_mamba_heads", heads, f"a divisor of mamba_expand * hidden_size ({inner})")
@@ -325,6 +326,8 @@ def mamba2_only(k: Keys) -> Stack:
 
 def rwkv(k: Keys) -> Stack:
     """RWKV-4 (three sums per channel), RWKV-5 and 6 (a matrix per head); two token shifts of 4 bytes per channel."""
+    if "expand_k" in k.data:
+        raise refuse("expand_k", k.data["expand_k"], "no such key: only RWKV classes with head_size are understood")
     hidden = k.count("hidden_size")
     channels = k.count("attention_hidden_size") if k.has("attention_hidden_size") else hidden
     shift = State("shift", 1, 2 * hidden, 4)

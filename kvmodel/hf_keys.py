@@ -11,7 +11,7 @@ ALIASES = {  # names that older configs and their attribute maps use
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "decoder_layers"),
     "num_attention_heads": ("n_head", "n_heads", "decoder_attention_heads"),
     "hidden_size": ("n_embed", "n_embd", "d_model", "hidden_dim"),
-    "num_key_value_heads": ("num_kv_heads", "n_head_kv"),
+    "num_key_value_heads": ("num_kv_heads", "n_head_kv", "num_attention_groups"),
 }
 CONTEXT_KEYS = (
     "model_max_length", "max_position_embeddings", "max_position_embedding", "max_seq_len", "context_length", "n_positions", "seq_length",

@@ -37,8 +37,12 @@ def refuse(field: str, value: object, accepted: str, options: Iterable[str] = ()
     >>> print(refuse("tier", "moon", "a tier id", ["near-memory", "data-lake"]))
     tier: 'moon' is not accepted; accepted: a tier id; nearest: 'near-memory'
     """
-    shown = repr(value) if len(repr(value)) <= 80 else repr(value)[:77] + "..."
-    near = nearest(str(value), options)
+    try:
+        text, shown = str(value), repr(value)
+    except ValueError:  # Python prints no integer of thousands of digits
+        text = shown = "a number of thousands of digits"
+    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    near = nearest(text[:200], options)
     line = f"{field}: {shown} is not accepted; accepted: {accepted}" + (f"; nearest: {near!r}" if near else "")
     return KvError(" ".join(line.split()))
 
