@@ -1,0 +1,137 @@
+"""Growth of context windows: frontier fits as a factor per year, with intervals; advertised against effective context."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from kvmodel.units import KvError, refuse
+
+DATA = Path(__file__).parents[1] / "data"
+DRAWS, SEED = 2000, 1
+RULES = ("epoch", "record", "all")  # epoch: among the top_k longest at release; record: the longest; all: every new model
+NEEDED = ("lab", "name", "release_date", "context_limit", "exclude_from_fit")
+EPOCH_CUTOFF = "2025-06-25"  # day of Epoch's published fit
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """log10(window) = a + b * year by least squares; `per_year` = 10^b, with the 5th and 95th percentile of seeded bootstrap draws."""
+
+    rule: str
+    start: str
+    end: str
+    models: int
+    per_year: float
+    r2: float
+    low: float
+    high: float
+    intercept: float
+    slope: float
+
+    def window(self, years: Any) -> Any:
+        """Return the fitted window in tokens at a decimal year."""
+        return 10 ** (self.intercept + self.slope * years)
+
+
+def windows(path: Path | None = None) -> pd.DataFrame:
+    """Return the models that enter fits: one row per (lab, name, window, month), with `date` and decimal `year`, oldest first.
+
+    Raises
+    ------
+    KvError : a missing column, a date or a window that cannot be read, with table and row
+    """
+    file = path or DATA / "context_windows.csv"
+    table = pd.read_csv(file, dtype=str, keep_default_na=False)
+    missing = [c for c in NEEDED if c not in table]
+    if missing:
+        raise KvError(f"{file.name}: column {missing[0]!r} is missing; accepted: a table with {' '.join(NEEDED)}")
+    fitted = table[table["exclude_from_fit"] == ""].copy()
+    fitted["date"] = _dates(fitted, file.name)
+    fitted["context_tokens"] = _tokens(fitted, file.name)
+    fitted["year"] = decimal_year(fitted["date"])
+    key = [fitted["lab"], fitted["name"].str.replace("(latest)", "", regex=False).str.strip().str.lower(), fitted["context_limit"], fitted["release_date"].str[:7]]
+    fitted = fitted[~pd.concat(key, axis=1, keys=list("abcd")).duplicated()]
+    return fitted.sort_values(["date", "lab", "name"], kind="stable").reset_index(drop=True)
+
+
+def _dates(table: pd.DataFrame, name: str) -> "pd.Series[Any]":
+    dates = pd.to_datetime(table["release_date"], format="%Y-%m-%d", errors="coerce")
+    if dates.isna().any():
+        row = table.index[dates.isna()][0]
+        raise KvError(f"{name}: row {row + 2}: release_date {table.loc[row, 'release_date']!r} is not a date; accepted: YYYY-MM-DD where a row enters fits")
+    return dates
+
+
+def _tokens(table: pd.DataFrame, name: str) -> "pd.Series[Any]":
+    tokens = pd.to_numeric(table["context_limit"], errors="coerce")
+    wrong = tokens.isna() | (tokens < 1)
+    if wrong.any():
+        row = table.index[wrong][0]
+        raise KvError(f"{name}: row {row + 2}: context_limit {table.loc[row, 'context_limit']!r} is not accepted; accepted: tokens above 0")
+    return tokens.astype("int64")
+
+
+def decimal_year(dates: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return year + (day of the year - 1) / 365.25."""
+    return dates.dt.year + (dates.dt.dayofyear - 1) / 365.25
+
+
+def frontier(models: pd.DataFrame, rule: str, start: str, end: str, top_k: int = 10, *, pool: str = "window") -> pd.DataFrame:
+    """Return the models released from `start` to `end` that were at the frontier when they were released.
+
+    `epoch` keeps those among the `top_k` longest windows so far, ties in; `record` is top_k = 1; `all` keeps every one. The ranking starts with the window of
+    dates (`pool="window"`) or with all models since 2020 (`pool="all"`).
+
+    Raises
+    ------
+    KvError : unknown rule or pool, start after end, nothing left
+    """
+    if rule not in RULES:
+        raise refuse("rule", rule, " ".join(RULES), RULES)
+    if pool not in ("window", "all"):
+        raise refuse("pool", pool, "window or all", ("window", "all"))
+    if start >= end:
+        raise refuse("start", start, f"a date before end, {end}")
+    first, last = pd.Timestamp(start), pd.Timestamp(end)
+    ranked = models[models["date"] <= last] if pool == "all" else models[models["date"].between(first, last)]
+    keep = {"epoch": top_k, "record": 1, "all": len(ranked) or 1}[rule]
+    values, dates = ranked["context_tokens"].to_numpy(), ranked["date"].to_numpy()
+    least = [np.sort(values[dates <= d])[-min(keep, (dates <= d).sum())] for d in dates]  # the k-th longest so far
+    found = ranked[(values >= np.array(least, dtype="int64")) & ranked["date"].between(first, last).to_numpy()]
+    if len(found) < 2:
+        raise KvError(f"context_windows.csv: rule {rule!r} from {start} to {end} leaves {len(found)} models; accepted: a range of dates with two or more")
+    return found
+
+
+def fit(models: pd.DataFrame, rule: str, start: str, end: str, top_k: int = 10, *, pool: str = "window", draws: int = DRAWS, seed: int = SEED) -> Fit:
+    """Return the growth of the frontier from `start` to `end` as a factor per year, with a seeded 90 % bootstrap interval over models."""
+    chosen = frontier(models, rule, start, end, top_k, pool=pool)
+    x, y = chosen["year"].to_numpy(), np.log10(chosen["context_tokens"].to_numpy())
+    slope, intercept, r2 = _line(x, y)
+    low, high = bootstrap(x, y, draws, seed)
+    return Fit(rule, start, end, len(chosen), 10**slope, r2, 10**low, 10**high, intercept, slope)
+
+
+def _line(x: Any, y: Any) -> tuple[float, float, float]:
+    centre = x - x.mean()
+    spread = float((centre**2).sum())
+    if not spread:
+        return 0.0, float(y.mean()), 0.0
+    slope = float((centre * (y - y.mean())).sum() / spread)
+    total = float(((y - y.mean()) ** 2).sum())
+    return slope, float(y.mean() - slope * x.mean()), slope**2 * spread / total if total else 1.0
+
+
+def bootstrap(x: Any, y: Any, draws: int = DRAWS, seed: int = SEED, low: float = 5, high: float = 95) -> tuple[float, float]:
+    """Return two percentiles of the slope over `draws` resamples of the points, seeded: the same on every machine."""
+    rng = np.random.default_rng(seed)
+    picks = rng.integers(0, len(x), (draws, len(x)))
+    xs, ys = x[picks], y[picks]
+    centre = xs - xs.mean(axis=1, keepdims=True)
+    spread = (centre**2).sum(axis=1)
+    slopes = (centre * (ys - ys.mean(axis=1, keepdims=True))).sum(axis=1)[spread > 0] / spread[spread > 0]
+    ends = np.percentile(slopes, [low, high])
+    return float(ends[0]), float(ends[1])
