@@ -12,7 +12,7 @@ from kvmodel.report.build_cards import CONFIGS, FACTS, ROOT, build_all, card_id,
 
 BUILT = {c.id: c for c in build_all()}
 SOURCES = tomllib.loads((ROOT / "data" / "sources.toml").read_text())
-KINDS = set(["model-config", "paper", "datasheet", "vendor-claim", "press", "measured", "estimate", "forecast", "derived", "assumption"])
+KINDS = {"model-config", "paper", "datasheet", "vendor-claim", "press", "measured", "estimate", "forecast", "derived", "assumption"}
 
 
 def test_a_card_for_each_config_and_no_other():
