@@ -1,46 +1,80 @@
-"""The one Sphinx extension of the book: parallel reading, scripts from this disk, a description for every page; `kvfigures` does the figures."""
+"""The Sphinx extension of the book: fresh and parallel execution, scripts from this disk, tidy page heads; `kvfigures`, which it loads, does the figures."""
 
 import os
 import re
+import shutil
+from html import escape, unescape
 from pathlib import Path
 
+from docutils import nodes
+
+from kvmodel import __version__
+from kvmodel.report.execute import cores
+from kvmodel.report.record import AUTHORS
 from kvmodel.report.vendor import write_vendor
 
 SERIAL_ONLY = ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex")  # declare nothing, and are safe: the site is the same either way
-JOBS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+GATHER = ("book/claims", "book/index")  # pages made from what the other chapters say, in this order
 
 
 def start(app, config):
-    """Put MathJax and the live charts' script where the pages look for them."""
-    write_vendor(Path(config.html_static_path[0] if Path(config.html_static_path[0]).is_absolute() else Path(app.confdir) / config.html_static_path[0]))
+    """Make what pages load; where chapters are executed, let nothing of an earlier build stand: package or data may have changed."""
+    write_vendor(Path(app.confdir, config.html_static_path[0]))
+    figures = Path(app.srcdir, "_figures")
+    if config.nb_execution_mode != "off":
+        os.environ["KVMODEL_BUILD"] = str(app.srcdir)
+        shutil.rmtree(figures, ignore_errors=True)
+        Path(app.doctreedir, "environment.pickle").unlink(missing_ok=True)
+    (figures / "figures").mkdir(parents=True, exist_ok=True)
 
 
-def read_in_parallel(app, env, docnames):
-    """Let Sphinx read chapters side by side."""
+def read_in_order(app, env, docnames):
+    """Let Sphinx read chapters side by side, and those that gather after all others."""
     for name in SERIAL_ONLY:
         if name in app.extensions:
             app.extensions[name].parallel_read_safe = True
+    late = [name for name in GATHER if name in docnames]
+    docnames[:] = [name for name in docnames if name not in late] + late
+    side_by_side = app.builder._read_parallel
+
+    def read(names, nproc):
+        side_by_side([name for name in names if name not in late], nproc)
+        app.builder._read_serial(late)
+
+    app.builder._read_parallel = read
 
 
 def tidy_page(app, pagename, templatename, context, doctree):
-    """Drop thebe's scripts (an outside address, and a syntax error on every page); give the page a description for search engines."""
-    context["script_files"] = [s for s in context.get("script_files", ()) if "thebe" not in str(getattr(s, "filename", s) or "")]
-    context["script_files"] = [s for s in context["script_files"] if "THEBE" not in str(getattr(s, "attributes", {}).get("body", ""))]
-    context["css_files"] = [s for s in context.get("css_files", ()) if "thebe" not in str(getattr(s, "filename", s) or "")]
-    if doctree is not None:
-        text = next((p.astext() for p in doctree.findall(lambda n: n.tagname == "paragraph") if len(p.astext()) > 40), "")
-        short = re.sub(r"\s+", " ", text)[:155].replace('"', "'").replace("<", "").replace("&", "and")
-        if short:
-            context["metatags"] = context.get("metatags", "") + f'\n<meta name="description" content="{short}" />'
-        title = re.sub(r"<[^>]+>", "", context.get("title", ""))
-        context["metatags"] = context.get("metatags", "") + f'\n<meta name="citation_title" content="{title}" />'
+    """Drop thebe's scripts (an outside address, and a syntax error on every page); say what the page is; give heads of tables their scope."""
+    for kind in ("script_files", "css_files"):
+        context[kind] = [f for f in context.get(kind, ()) if "thebe" not in f"{getattr(f, 'filename', f)} {getattr(f, 'attributes', '')}".lower()]
+    if doctree is None:
+        return
+    context["body"] = context["body"].replace('<th class="head', '<th scope="col" class="head')
+    year, month, _ = __version__.split(".")
+    facts = {
+        "description": _first_words(doctree),
+        "citation_title": unescape(re.sub(r"<[^>]+>", "", context.get("title", ""))),
+        "citation_author": AUTHORS,
+        "citation_publication_date": f"{year}/{int(month):02}",
+        "citation_fulltext_html_url": f"{app.config.html_baseurl.rstrip('/')}/{pagename}.html" if app.config.html_baseurl else "",
+    }
+    tags = (f'<meta name="{name}" content="{escape(content)}" />' for name, content in facts.items() if content)
+    context["metatags"] = "\n".join([context.get("metatags", ""), *tags])
+
+
+def _first_words(doctree):
+    """The first sentences of a page, as far as a search engine shows them."""
+    texts = (" ".join(p.astext().split()) for p in doctree.findall(nodes.paragraph))
+    text = next((t for t in texts if len(t) > 40), "")
+    return text if len(text) <= 160 else text[:160].rsplit(" ", 1)[0] + " …"
 
 
 def setup(app):
     """Connect the steps."""
-    app.parallel = app.parallel if app.parallel > 1 else JOBS
+    app.parallel = max(app.parallel, cores())  # Jupyter Book has no option for it
     app.connect("config-inited", start)
-    app.connect("env-before-read-docs", read_in_parallel)
+    app.connect("env-before-read-docs", read_in_order)
     app.connect("html-page-context", tidy_page, priority=900)
     app.setup_extension("kvfigures")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,8 +1,12 @@
 """What a chapter's cells call: its parameters, its sentences, its headline numbers, its tables."""
 
+import json
+import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,12 +15,14 @@ import pandas as pd
 
 from kvmodel.cards import find_model
 from kvmodel.report.chapters import Chapter, book_root
-from kvmodel.report.execute import HEADLINE
+from kvmodel.report.execute import HEADLINE, records
 from kvmodel.report.parameters import Value, check_values, named_values, parameters_hash
 from kvmodel.report.record import Parameter
 from kvmodel.units import KvError
 
 Bundle = dict[str, Any]
+GLUED = "application/papermill.record/"  # prefix of what MyST-NB keeps to paste, and does not show
+HEADLINE_ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 @dataclass
@@ -90,19 +96,51 @@ def md(text: str) -> Shown:
 def headline(id: str, value: float | int | None, unit: str, text: str, *, low: float | None = None, high: float | None = None) -> None:
     """Record a number that other pages use: its value, unit, text and range (none given: exact); the text is glued under `id`.
 
+    Parameters
+    ----------
+    id : kebab-case, used once in the book
+    value : the number; None, or one that is not finite, is recorded as null
+    unit : its unit
+    text : number and unit as prose has them
+    low, high : range, where the value is not exact
+
     Raises
     ------
-    KvError : an id that this chapter has used already, an empty text
+    KvError : an id that is no name or that this chapter has used already, an empty text, a range that does not hold the value
     """
     from IPython.display import display
 
-    if id in current.headlines or not text.strip():
-        raise KvError(f"headline: {id!r} is not accepted; accepted: an id used once, with a text")
+    if not HEADLINE_ID.fullmatch(id) or (id in current.headlines and not interactive()):
+        raise KvError(f"headline: {id!r} is not accepted; accepted: an id of a-z 0-9 -, a letter first, used once")
+    if not text.strip():
+        raise KvError(f"headline {id}: an empty text is not accepted; accepted: number and unit as prose has them, such as '32.8 GB'")
+    number, least, most = (_number(x) for x in (value, low, high))
+    if not all(a <= b for a, b in ((least, number), (number, most)) if a is not None and b is not None):
+        raise KvError(f"headline {id}: {value} is not accepted; accepted: a value in its range, from {low} to {high}")
     current.headlines.add(id)
-    plain = [x if isinstance(x, int) or x is None else float(f"{float(x):.10g}") for x in (value, low, high)]
-    record = {"id": id, "value": plain[0], "unit": unit, "text": text, "low": plain[1], "high": plain[2], "exact": low is None and high is None}
-    glued = {"application/papermill.record/text/plain": repr(text)}
-    display(glued | {HEADLINE: record}, metadata={"scrapbook": {"name": id, "mime_prefix": "application/papermill.record/"}}, raw=True)
+    record = {"id": id, "value": number, "unit": unit, "text": text, "low": least, "high": most, "exact": low is None and high is None}
+    glued = {GLUED + "text/plain": repr(text)}
+    display(glued | {HEADLINE: record}, metadata={"scrapbook": {"name": id, "mime_prefix": GLUED}}, raw=True)
+
+
+def _number(x: Any) -> float | int | None:
+    if x is None or isinstance(x, Integral):
+        return None if x is None else int(x)
+    return float(f"{float(x):.10g}") if math.isfinite(x) else None
+
+
+def read_headlines(notebook: Path) -> list[dict[str, Any]]:
+    """Return the headlines of an executed notebook, in order: id, value, unit, text, low, high, exact, and the chapter they stand in."""
+    found = records(json.loads(notebook.read_text("utf-8")), HEADLINE)
+    return [{"chapter": notebook.stem} | headline for headline in found]
+
+
+def executed_notebooks() -> Path:
+    """Return the folder of the notebooks as this execution has them: of a run, of a build of the book (which reads gathering chapters last), else committed."""
+    for name, place in (("KVMODEL_RUN", "book"), ("KVMODEL_BUILD", "_build/jupyter_execute/book")):
+        if os.environ.get(name):
+            return Path(os.environ[name]) / place
+    return book_root() / "book"
 
 
 def table(data: pd.DataFrame, *, caption: str, units: Mapping[str, str] | None = None, name: str = "") -> Shown:
@@ -120,7 +158,8 @@ def table(data: pd.DataFrame, *, caption: str, units: Mapping[str, str] | None =
     heads = [f"{_cell(c)} ({units[c]})" if units.get(c) else _cell(c) for c in data.columns]
     rows = [[_cell(v) for v in row] for row in data.itertuples(index=False)]
     body = [f"| {' | '.join(r)} |" for r in [heads, ["--:" if n else ":--" for n in number], *rows]]
-    return md("\n".join([f":::{{table}} {caption}", *([f":name: {name}"] if name else []), "", *body, ":::"]))
+    text = "\n".join([f":::{{table}} {' '.join(caption.split())}", *([f":name: {name}"] if name else []), "", *body, ":::"])
+    return Shown({"text/plain": f"<Table of {len(rows)} rows>", "text/markdown": text})
 
 
 def _numeric(column: "pd.Series[Any]") -> bool:
@@ -144,5 +183,9 @@ def figures_folder() -> Path | None:
 
 
 def interactive() -> bool:
-    """True in a notebook that a person has open."""
-    return figures_folder() is None and any(name in os.environ for name in ("JPY_SESSION_NAME", "VSCODE_PID", "VSCODE_CWD"))
+    """True in a notebook that a person has open: its front end can answer questions, those that only execute cannot."""
+    from IPython.core.getipython import get_ipython
+
+    kernel = getattr(get_ipython(), "kernel", None)
+    request = kernel.get_parent("shell") if kernel is not None and figures_folder() is None else {}
+    return bool(request.get("content", {}).get("allow_stdin"))
