@@ -42,7 +42,7 @@ class Card:
 
     @property
     def attention(self) -> str:
-        """The attention kinds in order of first use, joined by `+`, such as `gqa+window`."""
+        """The attention kinds in a fixed order (attention, windows, indexers and compression, sharing, recurrence), joined by `+`, such as `gqa+window`."""
         kinds = dict.fromkeys(k for g in self.groups if g.stores or g.states or g.kind == "shared" for k in g.kind.split("+"))
         return "+".join(sorted(kinds, key=_rank))
 
