@@ -14,6 +14,7 @@ from kvmodel.report.record import AUTHORS
 from kvmodel.report.vendor import write_vendor
 
 SERIAL_ONLY = ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex")  # declare nothing, and are safe: the site is the same either way
+THEBE = re.compile(r'<script type="text/x-thebe-config">.*?</script>\s*<script>kernelName = .*?</script>', re.DOTALL)
 GATHER = ("book/claims", "book/index")  # pages made from what the other chapters say, in this order
 
 
@@ -45,16 +46,16 @@ def read_in_order(app, env, docnames):
 
 
 def tidy_page(app, pagename, templatename, context, doctree):
-    """Drop thebe's scripts (an outside address, and a syntax error on every page); say what the page is; give heads of tables their scope."""
+    """Drop thebe (an outside address, and a syntax error on every page); say what the page is; give heads of tables their scope."""
     for kind in ("script_files", "css_files"):
         context[kind] = [f for f in context.get(kind, ()) if "thebe" not in f"{getattr(f, 'filename', f)} {getattr(f, 'attributes', '')}".lower()]
     if doctree is None:
         return
-    context["body"] = context["body"].replace('<th class="head', '<th scope="col" class="head')
+    context["body"] = THEBE.sub("", context["body"]).replace('<th class="head', '<th scope="col" class="head')
     year, month, _ = __version__.split(".")
     facts = {
         "description": _first_words(doctree),
-        "citation_title": unescape(re.sub(r"<[^>]+>", "", context.get("title", ""))),
+        "citation_title": unescape(re.sub(r"<[^>]+>|^[\d.]+ ", "", context.get("title", ""))),
         "citation_author": AUTHORS,
         "citation_publication_date": f"{year}/{int(month):02}",
         "citation_fulltext_html_url": f"{app.config.html_baseurl.rstrip('/')}/{pagename}.html" if app.config.html_baseurl else "",

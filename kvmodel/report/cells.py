@@ -119,8 +119,8 @@ def headline(id: str, value: float | int | None, unit: str, text: str, *, low: f
         raise KvError(f"headline {id}: {value} is not accepted; accepted: a value in its range, from {low} to {high}")
     current.headlines.add(id)
     record = {"id": id, "value": number, "unit": unit, "text": text, "low": least, "high": most, "exact": low is None and high is None}
-    glued = {GLUED + "text/plain": repr(text)}
-    display(glued | {HEADLINE: record}, metadata={"scrapbook": {"name": id, "mime_prefix": GLUED}}, raw=True)
+    display({GLUED + "text/plain": repr(text)}, metadata={"scrapbook": {"name": id, "mime_prefix": GLUED}}, raw=True)
+    display({HEADLINE: record}, raw=True)  # an output of its own: MyST-NB takes the glued one out of the notebooks it keeps
 
 
 def _number(x: Any) -> float | int | None:
