@@ -199,6 +199,37 @@ def block_bytes(card: Card, block_tokens: int, kv_dtype: str = "bf16") -> int:
     return ceil(growing * block_tokens)
 
 
+def tokens_by_group(card: Card, capacity_bytes: int, kv_dtype: str = "bf16") -> tuple[int, int, int]:
+    """Return the KV groups of a model, the tokens of full attention that a tier holds as one pool, and those it holds in equal shares, one per group.
+
+    A group is the layers that keep the same tokens: full attention, each window, constant states. Windows and states of the sessions are left out, so both
+    are upper bounds. With equal shares the group that grows with context fills its share while the others' stay nearly empty.
+
+    Examples
+    --------
+    >>> from kvmodel.cards import card
+    >>> tokens_by_group(card("gpt-oss-120b"), 64 * 10**9)
+    (2, 1736111, 868055)
+    """
+    terms = card.terms(kv_dtype)
+    growing = [Fraction(t.bytes, t.ratio) for t in terms.terms if t.window is None]
+    if not growing:
+        raise refuse("model", card.id, "a model whose KV cache grows with context")
+    groups = len(terms.terms) + bool(terms.state_bytes)
+    return groups, int(capacity_bytes / sum(growing, Fraction(0))), int(Fraction(capacity_bytes, groups) / max(growing))
+
+
+def pinned_bytes(knob_bytes: int, ranks: int, pools: int = 1) -> int:
+    """Return the host memory that a knob per rank claims in all: knob x ranks x pools (hybrid models may take one pool for KV and one for states).
+
+    Examples
+    --------
+    >>> pinned_bytes(40 * 10**9, ranks=4) // 10**9
+    160
+    """
+    return knob_bytes * ranks * pools
+
+
 def parse_tiers(text: str, known: Sequence[str]) -> list[tuple[str, int]]:
     """Return (tier id, bytes) pairs from `near-memory=80GB,main-memory=1TB`.
 

@@ -25,6 +25,13 @@ FORMATS = f"JSON lines with {' '.join(NAMES[0])} (or {' '.join(NAMES[1])}), or a
 AGENT_BLOCK_TOKENS = 64  # the CSV format's own block size
 MOST_BLOCKS = 10**7  # in one request: a few bytes of text must not claim gigabytes
 
+PUBLISHED = {  # the traces in data/traces by name: file, block size in tokens, source
+    "chat": ("mooncake_conversation.jsonl.gz", 512, "mooncake-traces"),
+    "online-log": ("rtp_llm_online.jsonl.gz", 1024, "rtp-llm-trace"),
+    "coding-agent": ("weka_cc_requests.csv.gz", AGENT_BLOCK_TOKENS, "kv-cache-tester"),
+    "synthetic": ("mooncake_synthetic.jsonl.gz", 512, "mooncake-traces"),
+}
+
 Lines = Generator[tuple[int, str], None, None]
 
 

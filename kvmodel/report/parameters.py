@@ -139,6 +139,12 @@ def _tiers() -> Iterable[str]:
     return tier_ids()
 
 
+def _traces() -> Iterable[str]:
+    from kvmodel.traces import PUBLISHED
+
+    return PUBLISHED
+
+
 _count = partial(_whole, parse=parse_count, units=", with k M B (decimal)")
 RULES: dict[str, Rule] = {
     "model": Rule("str", lambda: "a card id (kvmodel cards lists them) or the path of a config.json", _model),
@@ -149,6 +155,7 @@ RULES: dict[str, Rule] = {
     "device": _choice(_devices, "a device id"),
     "tier": _choice(_tiers, "a tier id"),
     "count": _count(1, 10**6),
+    "trace": _choice(_traces, "a trace of data/traces"),
     "case": _choice(lambda: ("low", "base", "high"), "one of"),
     "year": _whole(2023, 2030, parse_count, ""),
     "start": Rule("str", lambda: "a date from 2017-01-01 to 2035-12-31", _date),
