@@ -1,52 +1,55 @@
-/* "Explore": swap a picture for its live chart. Scripts are loaded when asked for, from this site, also from disk. */
+/* "Explore": swap a picture for its live chart. Its scripts are loaded when asked for, from beside the page, so it works from disk, too. */
 (function () {
   "use strict";
-  var specs = {};
-  window.kvFigure = function (id, spec) { specs[id] = spec; };
+  const specs = {};
+  window.kvFigure = (id, spec) => { specs[id] = spec; };
 
   function load(address) {
-    return new Promise(function (done, fail) {
-      var script = document.createElement("script");
+    return new Promise((done, fail) => {
+      const script = document.createElement("script");
       script.src = address;
       script.onload = done;
       script.onerror = fail;
-      document.head.appendChild(script);
+      document.head.append(script);
     });
   }
 
-  function explore(more, figure, button) {
-    var id = more.dataset.figure, live = figure.querySelector(".kv-live"), picture = figure.querySelector("img");
-    if (live) {
-      live.hidden = !live.hidden;
-      picture.hidden = !picture.hidden;
-      button.textContent = live.hidden ? "Explore" : "Picture";
-      return;
-    }
-    var files = more.querySelector(".kv-bar a").getAttribute("href").replace(/[^/]*$/, "");
-    var root = document.documentElement.dataset.content_root || "./";
-    var vega = window.vegaEmbed ? Promise.resolve() : load(root + "_static/vendor/vega.js");
-    vega.then(function () { return load(files + id + ".js"); }).then(function () {
-      live = document.createElement("div");
-      live.className = "kv-live";
-      picture.after(live);
-      return window.vegaEmbed(live, specs[id], { actions: false, renderer: "svg" });
-    }).then(function () {
-      picture.hidden = true;
-      button.textContent = "Picture";
-    }).catch(function () { button.textContent = "Explore (not available)"; button.disabled = true; });
+  async function draw(id, picture) {
+    const root = document.documentElement.dataset.content_root || "./";
+    if (!window.vegaEmbed) await load(root + "_static/vendor/vega.js");
+    if (!specs[id]) await load(root + "live/" + id + ".js");
+    const live = document.createElement("div");
+    live.className = "kv-live";
+    live.setAttribute("role", "img");
+    live.setAttribute("aria-label", picture.alt);
+    picture.after(live);
+    await window.vegaEmbed(live, specs[id], { actions: false, renderer: "svg" });
+    return live;
   }
 
-  document.addEventListener("DOMContentLoaded", function () {
-    document.querySelectorAll(".kv-more").forEach(function (more) {
-      var figure = more.closest("figure"), bar = more.querySelector(".kv-bar"), button = document.createElement("button");
-      if (!figure || !bar) { return; }
-      button.type = "button";
-      button.textContent = "Explore";
-      button.addEventListener("click", function () { explore(more, figure, button); });
-      bar.insertBefore(button, bar.querySelector(".kv-facts"));
-    });
-    window.addEventListener("beforeprint", function () {
-      document.querySelectorAll(".kv-more details").forEach(function (d) { d.open = true; });
-    });
-  });
+  function addButton(more) {
+    const figure = more.closest("figure"), bar = more.querySelector(".kv-bar"), picture = figure && figure.querySelector("img");
+    if (!picture || !bar) return;
+    const button = document.createElement("button");
+    let live = null;
+    button.type = "button";
+    const say = (word) => button.firstChild.replaceWith(word);
+    button.append("Explore", bar.querySelector(".visually-hidden").cloneNode(true));
+    button.onclick = async () => {
+      button.disabled = true;
+      try {
+        if (live) live.hidden = !live.hidden;
+        else live = await draw(more.dataset.figure, picture);
+        picture.hidden = !live.hidden;
+        say(live.hidden ? "Explore" : "Picture");
+        button.disabled = false;
+      } catch (error) {
+        say("Explore: the live chart did not load");
+      }
+    };
+    bar.append(" · ", button);
+  }
+
+  document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".kv-more").forEach(addButton));
+  window.addEventListener("beforeprint", () => document.querySelectorAll(".kv-more details").forEach((data) => { data.open = true; }));
 }());
