@@ -98,7 +98,8 @@ def example() -> tuple[pd.DataFrame, Replay]:
         uses = stack.use(np.array(blocks), np.array([0, len(blocks)]), np.array([10.0 * n]))
         depths = [str(d) if d else "new" for d in uses.depth]
         needed = [str(d) if d else "–" for d in uses.needed_depth]
-        rows.append({"prompt": n + 1, "blocks": " ".join("ABCDEF"[b] for b in blocks), "depth before": ", ".join(depths), "hit from capacity": ", ".join(needed)})
+        letters = " ".join("ABCDEF"[b] for b in blocks)
+        rows.append({"prompt": n + 1, "blocks": letters, "depth before": ", ".join(depths), "hit from capacity": ", ".join(needed)})
     return pd.DataFrame(rows), replay([Request(0, 0, 0, array("q", b)) for b in prompts])
 
 
@@ -207,16 +208,20 @@ def cascade(name: str, model: Card, kv_dtype: str, place: Node) -> pd.DataFrame 
 def cascade_words(tiers: pd.DataFrame) -> pd.DataFrame:
     """Return `cascade` in words, with the article's time scale and whether half of the waits end inside it."""
     rows = []
-    for t in tiers.itertuples():
-        half = None if pd.isna(t.p50_s) else float(t.p50_s)
-        inside = "–" if half is None else "shorter" if half < t.article_low_s else "longer" if half > t.article_high_s else "inside"
-        scale = next(tier(i).article("time_scale").words for i in tier_ids() if tier(i).name == t.tier)
+    for t in tiers.to_dict("records"):
+        half = None if pd.isna(t["p50_s"]) else float(t["p50_s"])
+        inside = "–" if half is None else "shorter" if half < t["article_low_s"] else "longer" if half > t["article_high_s"] else "inside"
         rows.append({
-            "tier": f"{t.rank} {t.tier}", "capacity": format_bytes(t.capacity_bytes), "blocks": f"{t.capacity_blocks:,}", "found": f"{t.hit_percent:.2f}",
-            "read": format_bytes(t.read_bytes), "reading takes": format_seconds(t.read_s, digits=2),
-            "half reused within": "–" if half is None else format_seconds(half, digits=2), "article": scale, "half is": inside,
+            "tier": f"{t['rank']} {t['tier']}", "capacity": format_bytes(t["capacity_bytes"]), "blocks": f"{t['capacity_blocks']:,}",
+            "found": f"{t['hit_percent']:.2f}", "read": format_bytes(t["read_bytes"]), "reading takes": format_seconds(t["read_s"], digits=2),
+            "half wait at most": "–" if half is None else format_seconds(half, digits=2), "article": words_of(t["tier"]), "half is": inside,
         })  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def words_of(tier_name: str) -> str:
+    """Return the article's time scale of a tier in its words."""
+    return next(tier(i).article("time_scale").words for i in tier_ids() if tier(i).name == tier_name)
 
 
 def _room(place: Node, model: Card) -> int:
