@@ -25,7 +25,8 @@ from kvmodel.units import KvError, parse_count, parse_tokens, refuse
 
 Value = int | float | str | bool
 TYPES: dict[str, type] = {"int": int, "float": float, "str": str, "bool": bool}
-TEXT_LIMIT = 4_000
+TEXT_LIMIT = 200_000
+TEXT_RECORDED = 2_000  # a longer text is named by its hash in records, as a file is
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +212,10 @@ def check_values(chapter: str | Iterable[str], values: Mapping[str, Any]) -> dic
 
 
 def named_values(values: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the values as records and hashes keep them: a model that is a file is named by the content of its JSON, not by its path."""
+    """Return the values as records and hashes keep them: a model that is a file, and a long text, are named by the hash of their content."""
     named = dict(values)
+    if len(text := str(named.get("text", ""))) > TEXT_RECORDED:
+        named["text"] = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
     if (model := named.get("model")) is not None and model not in card_ids() and not str(model).startswith("sha256:"):
         content = json.dumps(json.loads(Path(str(model)).read_bytes()), sort_keys=True, separators=(",", ":"))
         named["model"] = "sha256:" + hashlib.sha256(content.encode()).hexdigest()

