@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib.util import find_spec
-from logging import CRITICAL, getLogger
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +137,6 @@ def _environment() -> None:
 def _guarded(work: Callable[[], str], kept: str) -> int:
     from kvmodel.report.execute import RunError, Stopped
 
-    getLogger("tornado.general").setLevel(CRITICAL)  # what it says of a kernel that is shut down early is no news
     try:
         done = work()
     except RunError as error:

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from subprocess import DEVNULL
 from threading import Event
 from typing import Any
 
@@ -62,15 +63,25 @@ def execute(slug: str, text: str, values: Mapping[str, Value], folder: Path, pro
     try:
         done = papermill.execute_notebook(
             notebook, None, parameters=dict(values), kernel_name="python3", language="python", progress_bar=False,
-            on_cell_start=started, record_timing=False, extra_arguments=["--IPKernelApp.log_level=50"], resources={"metadata": {"path": str(folder)}},
+            on_cell_start=started, record_timing=False, kernel_manager_class=_silent(), resources={"metadata": {"path": str(folder)}},
         )  # fmt: skip
     except PapermillExecutionError as error:
         raise RunError(f"{slug}: cell {now[0]} of {cells} failed: {_line(f'{error.ename}: {error.evalue}')}") from None
     except DeadKernelError as error:
         raise Lost(f"{slug}: cell {now[0]} of {cells} failed: {_line(f'{type(error).__name__}: {error}')}") from None
     except KeyboardInterrupt:
-        raise Stopped(f"{slug}: stopped by Ctrl-C in cell {now[0]} of {cells}") from None
+        raise Stopped(f"{slug}: stopped by Ctrl-C {f'in cell {now[0]} of {cells}' if now[0] else 'before its first cell'}") from None
     return _tidy(done, values)
+
+
+def _silent() -> type:
+    """Return a manager of kernels whose own log, which tells of every early end, stays off the terminal; what cells write to stderr is output all the same."""
+    from jupyter_client.manager import AsyncKernelManager
+
+    async def start_kernel(manager: AsyncKernelManager, **options: Any) -> None:
+        await AsyncKernelManager.start_kernel(manager, stderr=DEVNULL, **options)
+
+    return type("Silent", (AsyncKernelManager,), {"start_kernel": start_kernel})
 
 
 def _parameters_cell(notebook: Notebook) -> int:
