@@ -76,7 +76,7 @@ def _tokens(table: pd.DataFrame, name: str) -> "pd.Series[Any]":
 
 def decimal_year(dates: "pd.Series[Any]") -> "pd.Series[Any]":
     """Return year + (day of the year - 1) / 365.25."""
-    return dates.dt.year + (dates.dt.dayofyear - 1) / 365.25
+    return dates.dt.year + (dates.dt.day_of_year - 1) / 365.25
 
 
 def frontier(models: pd.DataFrame, rule: str, start: str, end: str, top_k: int = 10, *, pool: str = "window") -> pd.DataFrame:

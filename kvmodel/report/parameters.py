@@ -158,6 +158,7 @@ RULES: dict[str, Rule] = {
     "count": _count(1, 10**6),
     "trace": _choice(_traces, "a trace of data/traces"),
     "case": _choice(lambda: ("low", "base", "high"), "one of"),
+    "growth_rule": _choice(lambda: ("flat", "windows", "article"), "one of"),
     "year": _whole(2023, 2030, parse_count, ""),
     "start": Rule("str", lambda: "a date from 2017-01-01 to 2035-12-31", _date),
     "end": Rule("str", lambda: "a date from 2017-01-01 to 2035-12-31", _date),
