@@ -1,12 +1,12 @@
 """Every page of the built book in Debian's chromium: charts and formulas shown, no error, no outside request, axe without a finding, readable on a phone."""
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -95,7 +95,7 @@ def assert_shown(found: dict[str, Any]) -> None:
     levels = found.pop("levels")
     assert levels[0] == 1
     assert levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False)), levels
+    assert all(after <= before + 1 for before, after in pairwise(levels)), levels
     assert found.pop("description") == 1
     assert found.pop("over") <= 0, "the page scrolls sideways"
     assert not any(found.values()), {key: value for key, value in found.items() if value}
