@@ -65,7 +65,7 @@ class Chapter:
         for name in given:
             rule(name, self.parameters, self.slug)
         taken = {name: value for name, value in scenario.items() if name in self.parameters}
-        return self.defaults | check_values(self.parameters, taken | dict(given))
+        return check_values(self.parameters, self.defaults | taken | dict(given))
 
 
 @dataclass(frozen=True)

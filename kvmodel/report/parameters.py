@@ -21,6 +21,7 @@ from typing import Any
 from kvmodel.cards import card_ids, find_model
 from kvmodel.dtypes import NAMES as KV_FORMATS
 from kvmodel.dtypes import parse_kv_dtype
+from kvmodel.sizing import kv_bytes
 from kvmodel.units import KvError, parse_count, parse_tokens, refuse
 
 Value = int | float | str | bool
@@ -128,10 +129,10 @@ def _nodes() -> Iterable[str]:
     return node_ids()
 
 
-def _devices() -> Iterable[str]:
+def _drives() -> Iterable[str]:
     from kvmodel.hardware import devices
 
-    return (d.id for d in devices())
+    return (d.id for d in devices() if d.text["per"] == "drive")
 
 
 def _tiers() -> Iterable[str]:
@@ -153,7 +154,7 @@ RULES: dict[str, Rule] = {
     "users": _count(1, 10**7),
     "kv_dtype": Rule("str", lambda: f"one of {' '.join(KV_FORMATS)}, or K:V for a pair", _kv_dtype),
     "platform": _choice(_nodes, "a node id"),
-    "device": _choice(_devices, "a device id"),
+    "device": _choice(_drives, "a drive"),
     "tier": _choice(_tiers, "a tier id"),
     "count": _count(1, 10**6),
     "trace": _choice(_traces, "a trace of data/traces"),
@@ -201,7 +202,7 @@ def check_values(chapter: str | Iterable[str], values: Mapping[str, Any]) -> dic
 
     Raises
     ------
-    KvError : unknown name, wrong type, value out of range
+    KvError : unknown name, wrong type, value out of range, a model that the format cannot hold or whose cache passes 2^63 bytes
 
     Examples
     --------
@@ -209,7 +210,11 @@ def check_values(chapter: str | Iterable[str], values: Mapping[str, Any]) -> dic
     {'context_tokens': 1000000, 'users': 500000}
     """
     known, where = (RULES, "the book") if isinstance(chapter, str) else (list(chapter), "the chapter")
-    return {name: rule(name, known, where).read(name, value) for name, value in values.items()}
+    parsed = {name: rule(name, known, where).read(name, value) for name, value in values.items()}
+    if "model" in parsed:  # what values cannot say alone: kv_bytes refuses what it cannot compute
+        sizes: dict[str, Any] = {"tokens": parsed.get("context_tokens", 1), "users": parsed.get("users", 1), "kv_dtype": parsed.get("kv_dtype", "bf16")}
+        kv_bytes(find_model(str(parsed["model"])), **sizes)
+    return parsed
 
 
 def named_values(values: Mapping[str, Value]) -> dict[str, Value]:

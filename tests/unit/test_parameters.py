@@ -75,6 +75,14 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
         check_values(["model", "context_tokens"], {"users": 5})
 
 
+def test_values_that_do_not_go_together_are_refused() -> None:
+    assert check_values("kv-size", {"model": "deepseek-v3.2", "kv_dtype": "fp8_ds_mla"})
+    with pytest.raises(KvError, match="fp8_ds_mla"):
+        check_values("kv-size", {"model": "llama-3.3-70b", "kv_dtype": "fp8_ds_mla"})
+    with pytest.raises(KvError, match="2\\^63"):
+        check_values("kv-size", {"model": "llama-3.3-70b", "context_tokens": 10**9, "users": 10**7})
+
+
 @pytest.mark.parametrize("text", NASTY)
 def test_text_stays_text(text: str) -> None:
     assert check_values("tokens", {"text": text}) == {"text": text}
