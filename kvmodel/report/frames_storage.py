@@ -1,16 +1,18 @@
 """Tables of numbers of the storage tiers: residence, endurance, refill, and what others published."""
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from kvmodel.cards import Card
-from kvmodel.hardware import Node, device, devices
-from kvmodel.movement import prefill_flops
-from kvmodel.report.frames_tiers import mark
+from kvmodel.hardware import Node, device, devices, link
+from kvmodel.movement import EFFICIENCY, recompute_s
+from kvmodel.report.frames_tiers import mark, recompute, tp_of
 from kvmodel.specfile import Spec
-from kvmodel.tiers import endurance_residence_s, residence_s, units_needed, write_budget_bytes_per_s
+from kvmodel.tiers import DAY, endurance_residence_s, residence_s, tier, units_needed, write_budget_bytes_per_s
 from kvmodel.units import KvError, format_bytes, format_seconds, significant
 
 DATA = Path(__file__).parents[2] / "data"
@@ -21,7 +23,7 @@ def residence_frame(drive: Spec, count: int) -> pd.DataFrame:
     capacity = drive.need("capacity_bytes") * count
     top = (drive.get("write_bytes_per_s") or drive.need("read_bytes_per_s")) * count
     rates = sorted({10 ** (k / 4) for k in range(28, 48) if 10 ** (k / 4) < top} | {top})
-    return pd.DataFrame([{"name": f"{count} x {drive.id}", "write_rate": r, "seconds": residence_s(capacity, r), "kind": "derived"} for r in rates])
+    return pd.DataFrame([{"name": "capacity / write rate", "write_rate": r, "seconds": residence_s(capacity, r), "kind": "derived"} for r in rates])
 
 
 def endurance_frame(count: int) -> pd.DataFrame:
@@ -39,39 +41,94 @@ def endurance_frame(count: int) -> pd.DataFrame:
     return pd.DataFrame(rows).sort_values("value", kind="stable").reset_index(drop=True)
 
 
-def prefill_write_frame(place: Node, models: list[Card], context_tokens: int, kv_dtype: str, efficiency: float) -> pd.DataFrame:
-    """Return the KV that prefill makes on all of a node without pause, and what that asks of its drives: bytes/s and drive writes per day."""
+def shelf(place: Node, drive: Spec, count: int) -> dict[str, float]:
+    """Return what `count` drives are together: capacity, write rate, full-speed fill time, write budget of the rating (0 without one), least residence.
+
+    The least residence is that of the rating; without one, the fill time. A device that states no write rate is taken to write as it reads.
+    """
+    capacity = drive.need("capacity_bytes") * count
+    write = (drive.get("write_bytes_per_s") or drive.need("read_bytes_per_s")) * count
+    dwpd, fill = drive.get("endurance_dwpd"), residence_s(capacity, write)
+    budget = write_budget_bytes_per_s(capacity, dwpd) if dwpd else 0.0
+    least = endurance_residence_s(dwpd) if dwpd else fill
+    return {
+        "capacity": capacity,
+        "write": write,
+        "read": drive.need("read_bytes_per_s") * count,
+        "count": count,
+        "fill_s": fill,
+        "budget": budget,
+        "least_s": least,
+    }
+
+
+def shelf_load(place: Node, model: Card, context_tokens: int, kv_dtype: str, drives: Mapping[str, float]) -> dict[str, Any]:
+    """Return the time to load one session from these drives in the node's slots, all accelerators loading at once, with its range and bottleneck."""
+    slot, host = link(place.part("drive_slot").id).spec, place.accelerator.host_link
+    slots = [v * drives["count"] / place.accelerators for v in _ends(slot)]
+    own = drives["read"] / place.accelerators
+    ways = {"the drives' own rate": (own, own, own), f"slots of {slot.name}": tuple(slots), host.spec.name: (host.read_bytes_per_s,) * 3}
+    name, speeds = min(ways.items(), key=lambda w: w[1][0])
+    low, high = (min(w[k] for w in ways.values()) for k in (1, 2))
+    fixed, size = tier("context-storage").fixed_s, model.terms(kv_dtype, tp=tp_of(place)).stored(context_tokens)
+    return {"value": fixed + size / speeds[0], "low": fixed + size / high, "high": fixed + size / low, "fixed_s": fixed, "rate": speeds[0], "bottleneck": name}
+
+
+def _ends(slot: Spec) -> tuple[float, float, float]:
+    value = slot.values.get("measured_bytes_per_s") or slot.values["nominal_bytes_per_s"]
+    return (value.value or 0.0, *value.span)
+
+
+def residence_marks(drives: Mapping[str, float]) -> pd.DataFrame:
+    """Return the points of the residence line that matter: the write budget of the rating, and full write speed."""
+    rows = [{"name": "full write speed", "write_rate": drives["write"], "seconds": drives["fill_s"], "kind": "mark"}]
+    if drives["budget"]:
+        rows.append({"name": "rating used up", "write_rate": drives["budget"], "seconds": drives["least_s"], "kind": "mark"})
+    return pd.DataFrame(rows)
+
+
+def prefill_write_frame(place: Node, models: list[Card], context_tokens: int, kv_dtype: str, capacity: float) -> pd.DataFrame:
+    """Return the KV that all of a node makes if it only prefills, most first, and what that asks of drives of `capacity`: bytes/s and writes per day."""
     rows = []
-    drives = device(place.part("drive").id).need("capacity_bytes") * place.drives
-    peak = place.accelerator.bf16_flops
     for m in models:
         try:
-            seconds = prefill_flops(m, context_tokens) / (place.accelerators * (peak or 0) * efficiency) if peak else 0.0
+            seconds = [recompute_s(m, context_tokens, 0, place.accelerator, place.accelerators, share) for share in EFFICIENCY]
+            stored = m.terms(kv_dtype).stored(context_tokens)
         except KvError:
-            continue
-        if seconds:
-            made = m.terms(kv_dtype).stored(context_tokens) / seconds
-            rows.append(
-                {
-                    "name": m.id,
-                    "value": made,
-                    "low": made,
-                    "high": made,
-                    "dwpd": made * 86400 / drives,
-                    "kind": "derived",
-                    "label": f"{format_bytes(made)}/s, {significant(made * 86400 / drives, 2)} DWPD",
-                }
-            )
-    return pd.DataFrame(rows, columns=["name", "value", "low", "high", "dwpd", "kind", "label"])
+            continue  # no sourced peak, no parameter count, or a format that this geometry cannot hold
+        if stored:
+            made = [stored / s for s in seconds]
+            dwpd = made[0] * DAY / capacity
+            row = {"name": m.id, "value": made[0], "low": made[1], "high": made[2], "dwpd": dwpd, "kind": "derived"}
+            rows.append(row | {"label": f"{format_bytes(made[0])}/s, {significant(dwpd, 2)} DWPD"})
+    columns = ["name", "value", "low", "high", "dwpd", "kind", "label"]
+    return pd.DataFrame(rows, columns=columns).sort_values("value", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def drives_for(drive: Spec, slot_rate: float, needs: Sequence[float]) -> dict[str, list[int]]:
+    """Return how many drives give each of `needs` bytes/s: by their own rate (`bare`) and as a slot passes it (`slotted`)."""
+    own = drive.need("read_bytes_per_s")
+    return {"bare": [units_needed(n, own) for n in needs], "slotted": [units_needed(n, min(own, slot_rate)) for n in needs]}
+
+
+def zero_loss(place: Node, model: Card, context_tokens: int, kv_dtype: str, load: Mapping[str, Any]) -> str:
+    """Return in words how a load compares with the work that it must hide behind: computing the same session again."""
+    again = recompute(place, model, context_tokens, kv_dtype)
+    if not again:
+        return "How long the work takes cannot be said here: a number of the model or of the platform has no source."
+    ratio = again / load["value"]
+    if ratio >= 1:
+        return f"Here computing the same session again takes {significant(ratio, 2)} times as long as the load, so a little other work hides it."
+    return f"Here a load takes {significant(1 / ratio, 2)} times as long as computing the session again: offloading to these drives would lose time."
 
 
 def refill_frame(amount: float) -> pd.DataFrame:
     """Return the time to restore `amount` bytes at published rates: one client of an object store, one drive of each kind, a tuned flash store."""
     rates = {
-        "one client node, cloud object store": device("object-store-coreweave"),
+        "cloud store, one client": device("object-store-coreweave"),
         "one nearline disk": device("nearline-hdd"),
         "one QLC drive": device("micron-6600-ion-245"),
-        "a flash store, eight client nodes": device("object-store-flash-24pb"),
+        "flash store, 8 clients": device("object-store-flash-24pb"),
     }
     rows = []
     for name, d in rates.items():
@@ -124,3 +181,29 @@ def tests_frame() -> pd.DataFrame:
     change = rows["value"].where(rows["unit"] == "%", (rows["value"] / rows["baseline"] - 1) * 100)
     out = rows.assign(value=change, kind=rows["kind"].map(mark), label=[f"{v:+.0f} %" for v in change])
     return out.sort_values("value", kind="stable").reset_index(drop=True)[["name", "tiers", "value", "kind", "label", "source", "condition"]]
+
+
+def benchmark_frame() -> pd.DataFrame:
+    """Return the read rates of whole systems in a KV benchmark, three options each, and the best for one client [GB/s]."""
+    rows = pd.read_csv(DATA / "kv_storage_reads.csv")
+    best = rows[["option_1", "option_2", "option_3"]].max(axis=1) / rows["clients"]
+    shown = rows[["system", "clients", "option_1", "option_2", "option_3"]].rename(columns=lambda c: c.replace("_", " "))
+    return shown.assign(**{"best, each client": [float(significant(b)) for b in best]})
+
+
+def store_prices(session_bytes: float) -> pd.DataFrame:
+    """Return what a byte and one session cost in each kind of store, and its time to the first byte. Storage classes are rented by the month."""
+    stores = {
+        "nearline disk": ("hdd-gb-2026-q1", "nearline-hdd", ""),
+        "TLC flash": ("tlc-gb-2026-q1", "micron-9550-max", ""),
+        "object storage, standard": ("s3-standard-month", "s3-standard", " a month"),
+        "object storage, fast": ("s3-express-month", "s3-express", " a month"),
+    }
+    rows = []
+    for name, (row, device_id, term) in stores.items():
+        usd, when, _ = price(row)
+        low, high = device(device_id).values["latency_s"].span
+        wait = format_seconds(low) if low == high else f"{format_seconds(low)} to {format_seconds(high)}"
+        cost = f"{significant(usd * session_bytes / 1e9, 2)} USD{term}"
+        rows.append({"store": name, "price per GB": f"{usd:.3g} USD{term}", "date": when, "one session here": cost, "first byte": wait})
+    return pd.DataFrame(rows)

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from kvmodel.cards import Card
-from kvmodel.hardware import Node, devices, link, node
+from kvmodel.hardware import Node, accelerator, device, devices, link, node, spec_ids
 from kvmodel.movement import prefill_flops, race
 from kvmodel.sizing import allocated_bytes
 from kvmodel.specfile import Spec, Value, shown
@@ -175,6 +175,17 @@ def load_frame(place: Node, model: Card, context_tokens: int, kv_dtype: str) -> 
     return pd.DataFrame(rows)
 
 
+def host_link_frame(place: Node) -> pd.DataFrame:
+    """Return the rate from host memory to one accelerator on each platform, all loading at once, slowest first; Grace Hopper too, where C2C was measured."""
+    rows = []
+    for n in (*platforms(place), *(() if place.id == "gh200-1" else (node("gh200-1"),))):
+        hop = narrowest(n, "main-memory")
+        share = n.accelerators if hop.per == "node" else 1
+        row = {"name": n.id, "value": hop.read / share, "low": hop.low / share, "high": hop.high / share, "bottleneck": hop.name}
+        rows.append(row | {"nominal": (hop.nominal or hop.read) / share, "kind": mark(hop.kind), "label": shown("bytes_per_s", hop.read / share)})
+    return pd.DataFrame(rows).sort_values("value", kind="stable").reset_index(drop=True)
+
+
 def recompute(place: Node, model: Card, context_tokens: int, kv_dtype: str) -> float | None:
     """Return the seconds to compute the session again, or None where the model or the platform lacks a sourced number."""
     try:
@@ -206,6 +217,18 @@ def _range_row(d: Spec, v: Value, value: float) -> dict[str, Any]:
         "label": shown(v.base, value),
         "source": v.sources[0],
     }
+
+
+def package_frame() -> pd.DataFrame:
+    """Return memory bandwidth and capacity of every accelerator that does not rest on a weak source, slowest first."""
+    rows = []
+    for a in (accelerator(i).spec for i in spec_ids("accelerator")):
+        if not a.text.get("weak"):
+            v, size = a.values["bandwidth_bytes_per_s"], int(a.need("memory_bytes"))
+            low, high = v.span
+            row = {"name": a.name, "memory": a.text["memory"], "capacity_bytes": size, "value": a.need("bandwidth_bytes_per_s"), "low": low, "high": high}
+            rows.append(row | {"kind": mark(v.kind), "label": shown(v.base, v.value or high), "source": v.sources[0]})
+    return pd.DataFrame(rows).sort_values("value", kind="stable").reset_index(drop=True)
 
 
 def near_frame(place: Node, model: Card, context_tokens: int, kv_dtype: str, weights_dtype: str = "bf16") -> pd.DataFrame:
@@ -250,6 +273,16 @@ def decode_frame(place: Node, model: Card, contexts: dict[str, int], kv_dtype: s
     return pd.DataFrame(rows, columns=["context", "users", "tokens_per_s", "total_tokens_per_s", "kind"])
 
 
+def decode_at(place: Node, model: Card, context_tokens: int, kv_dtype: str, users: int) -> dict[str, float]:
+    """Return the decode bound at one number of users with what it rests on: bytes read, share of KV, seconds of one pass over one session."""
+    tp, peak = tp_of(place), place.accelerator.bandwidth_bytes_per_s
+    kv = tp * model.terms(kv_dtype, tp=tp).stored(context_tokens)
+    read = weights_read_bytes(weights(model), 2 * (model.params_active or model.params_total or 0), users)
+    each = decode_tokens_per_s(read, kv, users, tp * peak)
+    share = users * kv / (read + users * kv)
+    return {"accelerators": tp, "bandwidth": peak, "weights": read, "kv": kv, "tokens_per_s": each, "kv_share": share, "sweep_s": kv / (tp * peak)}
+
+
 def roofline(place: Node, model: Card, context_tokens: int, kv_dtype: str) -> float | None:
     """Return the number of users at which arithmetic binds instead of memory in decode, or None where it never does or a number is missing."""
     tp, peak = tp_of(place), place.accelerator.bf16_flops
@@ -270,6 +303,19 @@ def block_frame(link_id: str = "pcie5-x16") -> pd.DataFrame:
         fitted = link_transfer(link_id, method)
         rows += [{"method": name, "block_bytes": b, "rate": r * 1e9, "kind": "measured"} for b, r in link(link_id).spec.text["by_block"][method]]
         rows += [{"method": name, "block_bytes": 2**k, "rate": fitted.effective(2**k), "kind": "derived"} for k in range(10, 26)]
+    return pd.DataFrame(rows)
+
+
+def sharing_frame(place: Node, most: int) -> pd.DataFrame:
+    """Return the rate of one accelerator, and the load of one GB, while up to `most` nodes (eight at least) read one pool server or one appliance at once."""
+    own = rate(place, "expansion-memory") * place.accelerators
+    pools = {"pool server": device("ddr5-pool-8x400g").need("read_bytes_per_s"), "appliance": device("enfabrica-emfasys").need("read_bytes_per_s")}
+    counts = sorted({*range(1, 9), *(round(max(most, 8) * k / 8) for k in range(1, 9)), most})
+    rows = []
+    for name, total in pools.items():
+        for nodes in counts:
+            each = min(own, total / nodes) / place.accelerators
+            rows.append({"pool": name, "nodes": nodes, "rate": each, "load_s": tier("expansion-memory").fixed_s + 1e9 / each, "kind": "derived"})
     return pd.DataFrame(rows)
 
 

@@ -180,6 +180,11 @@ def test_the_fit_finds_the_link_that_made_the_points(fixed, speed):
     assert found.bytes_per_s == pytest.approx(speed, rel=1e-4)
 
 
+def test_the_fixed_part_of_a_copy_in_the_specs_is_the_fit():
+    for stated in (link("pcie5-x16").spec.need("latency_s"), tier("main-memory").spec.need("latency_s")):
+        assert link_transfer("pcie5-x16").fixed_s == pytest.approx(stated, abs=0.05e-6)
+
+
 def test_a_fit_needs_two_block_sizes():
     with pytest.raises(KvError):
         fit_transfer([(4096, 1e9), (4096, 2e9)])
