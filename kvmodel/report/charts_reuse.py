@@ -26,13 +26,14 @@ def by_blocks(data: pd.DataFrame) -> alt.LayerChart:
 def by_memory(data: pd.DataFrame, tiers: pd.DataFrame | None) -> alt.LayerChart:
     """Return hits by LRU capacity in bytes, with a dashed rule and the rank at the capacity of each tier of a node; in tokens where there are no tiers."""
     field, unit = ("capacity_bytes", "bytes") if tiers is not None else ("capacity_tokens", "tokens")
-    ends = pd.concat([data[field], tiers["capacity_bytes"]]) if tiers is not None else data[field]
+    ends = pd.concat([data[field], tiers.loc[tiers["capacity_bytes"] > 0, "capacity_bytes"]]) if tiers is not None else data[field]
     scale = alt.Scale(type="log", nice=False, domain=[float(ends.min()), float(ends.max()) * 1.2])
     axis = log_axis("bytes", float(ends.min()), float(ends.max())) if tiers is not None else _counts(ends)
     x = alt.X(f"{field}:Q", title=f"LRU capacity ({unit}, log scale)", scale=scale, axis=axis)
     drawn = lines(data, x=x, y=_hits(112), series="trace")
     if tiers is None:
         return drawn
+    tiers = tiers[tiers["capacity_bytes"] > 0]
     places = tiers[["rank", "tier", "capacity_bytes"]].assign(top=[104 + 6 * (r % 2) for r in tiers["rank"]])
     colour = alt.Color("rank:O", scale=alt.Scale(domain=list(range(1, 6)), range=list(TIER_COLOURS)), legend=None)
     base = alt.Chart(places).encode(x=alt.X("capacity_bytes:Q", scale=scale))

@@ -103,6 +103,26 @@ def example() -> tuple[pd.DataFrame, Replay]:
     return pd.DataFrame(rows), replay([Request(0, 0, 0, array("q", b)) for b in prompts])
 
 
+def retention() -> tuple["pd.Series[float]", "pd.Series[float]", float]:
+    """Return what keeping coding-agent contexts for an hour and for a day finds and recomputes, and the share of the hour's recomputing that a day saves."""
+    lives = kept_by_lifetime(sessions()).set_index("lifetime_s")
+    hour, day = lives.loc[3_600.0], lives.loc[86_400.0]
+    again = lives["recomputed_against_unlimited"].to_dict()
+    return hour, day, 1 - again[86_400.0] / again[3_600.0]
+
+
+@cache
+def mean_over_requests(name: str) -> float:
+    """Return the mean over requests of the share of prompt blocks found, where `Case.ratio` is the share of all blocks."""
+    seen: set[int] = set()
+    shares = []
+    for request in open_trace(folder() / PUBLISHED[name][0]):
+        lead = next((i for i, b in enumerate(request.blocks) if b not in seen), len(request.blocks))
+        seen.update(request.blocks)
+        shares.append(lead / len(request.blocks) if len(request.blocks) else 1.0)
+    return float(np.mean(shares))
+
+
 def printed_rows() -> pd.DataFrame:
     """Return what the Mooncake paper prints beside what its published traces give here."""
     chat, made = case("chat"), case("synthetic")
@@ -212,7 +232,7 @@ def cascade_words(tiers: pd.DataFrame) -> pd.DataFrame:
         half = None if pd.isna(t["p50_s"]) else float(t["p50_s"])
         inside = "–" if half is None else "shorter" if half < t["article_low_s"] else "longer" if half > t["article_high_s"] else "inside"
         rows.append({
-            "tier": f"{t['rank']} {t['tier']}", "capacity": format_bytes(t["capacity_bytes"]), "blocks": f"{t['capacity_blocks']:,}",
+            "tier": f"{t['tier']} ({t['rank']})", "capacity": format_bytes(t["capacity_bytes"]), "blocks": f"{t['capacity_blocks']:,}",
             "found": f"{t['hit_percent']:.2f}", "read": format_bytes(t["read_bytes"]), "reading takes": format_seconds(t["read_s"], digits=2),
             "half wait at most": "–" if half is None else format_seconds(half, digits=2), "article": words_of(t["tier"]), "half is": inside,
         })  # fmt: skip
@@ -245,7 +265,7 @@ def saved(name: str, model: Card, place: Node, tiers: pd.DataFrame) -> dict[str,
     return {"tokens": tokens, "recompute": base, "recompute_high": low, "recompute_low": high, "load": loaded}
 
 
-def truths(place: Node, tiers: pd.DataFrame | None) -> pd.DataFrame:
+def truths(place: Node) -> pd.DataFrame:
     """Return the rules of offloading that users trip over, each with one case computed here."""
     mla = size(card("deepseek-v3"), context_tokens=8_192, tp=8, block_tokens=64)
     floor = size(card("llama-3.1-8b"), context_tokens=1_000, block_tokens=256)
@@ -261,7 +281,7 @@ def truths(place: Node, tiers: pd.DataFrame | None) -> pd.DataFrame:
         ("Tensor parallelism copies an MLA latent to every rank", f"deepseek-v3, {mla['context_tokens']:,} tokens, 8 ranks",
          f"{format_bytes(mla['written_bytes_per_user'])} written for {format_bytes(mla['kv_bytes_per_user'])} of cache"),
         ("Only whole chunks are offloaded", "llama-3.1-8b, 1,000 tokens, chunks of 256",
-         f"{format_bytes(floor['written_bytes_per_user'])} of {format_bytes(floor['kv_bytes_per_user'])}; 232 tokens are computed again"),
+         f"{format_bytes(floor['written_bytes_per_user'])} of {format_bytes(floor['kv_bytes_per_user'])}; {1_000 % 256} tokens are computed again"),
         ("A tier divided among KV groups fills with the group that grows", f"gpt-oss-120b, 64 GB, {groups} groups",
          f"{shares:,} tokens in equal shares, {pool:,} in one pool"),
         ("A size given per rank is not a total", "40 GB for each of 8 ranks", f"{format_bytes(knob)} of the node's {format_bytes(place.host_memory_bytes)}"),
@@ -270,8 +290,8 @@ def truths(place: Node, tiers: pd.DataFrame | None) -> pd.DataFrame:
         ("A scan larger than the tier never hits under LRU", "1,000 blocks read in turn, five times",
          f"{scan.hits(999):,} hits with 999 blocks, {scan.hits(1000):,} with 1,000"),
         ("Loading can be slower than computing again", *_slow(place)),
-        ("Flash wears out", f"chat trace, llama-3.3-70b, every block written once; {place.drives} drives",
-         f"{format_bytes(write)}/s written, {format_bytes(budget)}/s allowed at {significant(drive.need('endurance_dwpd'))} drive writes a day"),
+        ("Flash has a budget of writes", f"chat trace, llama-3.3-70b, every block written once; {place.drives} drives",
+         f"{format_bytes(write)}/s written, {format_bytes(budget)}/s allowed by a rating of {significant(drive.need('endurance_dwpd'))} drive writes a day"),
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=["rule", "case", "number"])
 

@@ -15,7 +15,7 @@ import pytest
 
 from kvmodel.cards import card
 from kvmodel.cli import main
-from kvmodel.reuse import Replay, block_bytes, parse_tiers, replay
+from kvmodel.reuse import Replay, block_bytes, parse_tiers, pinned_bytes, replay, tokens_by_group
 from kvmodel.sessions import hits_by_capacity, kept_by_lifetime, read_sessions, residence, shape
 from kvmodel.tiers import tier_ids
 from kvmodel.traces import Request, agent_rows, open_trace, spread_sessions
@@ -250,6 +250,23 @@ def test_block_bytes() -> None:
     assert block_bytes(card("llama-3.3-70b"), 512, "fp8") == 512 * 163_840
     with pytest.raises(KvError, match="no growing bytes"):
         block_bytes(card("mamba-codestral-7b-v0.1"), 512)
+
+
+def test_groups_and_ranks() -> None:
+    assert tokens_by_group(card("llama-3.3-70b"), 327_680 * 10) == (1, 10, 10)
+    groups, pool, shares = tokens_by_group(card("gpt-oss-120b"), 64 * 10**9)
+    assert (groups, pool, shares) == (2, 64 * 10**9 // 36_864, 32 * 10**9 // 36_864)
+    with pytest.raises(KvError, match="grows with context"):
+        tokens_by_group(card("mamba-codestral-7b-v0.1"), 10**9)
+    assert pinned_bytes(40 * 10**9, ranks=4) == 160 * 10**9
+    assert pinned_bytes(10**9, ranks=8, pools=2) == 16 * 10**9
+
+
+def test_ends_of_prefixes_first_finds_slightly_more() -> None:
+    """The policy of engines with prefix trees: the tail of a prompt is thrown out before its head."""
+    tail = replay(open_trace(TRACES / CHAT), tail_first=True)
+    for capacity in (1_000, 10_000, 50_000):
+        assert 0 <= tail.hits(capacity) - replayed(CHAT).hits(capacity) < 0.005 * tail.block_references
 
 
 @pytest.mark.parametrize(
