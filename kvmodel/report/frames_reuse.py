@@ -103,12 +103,11 @@ def example() -> tuple[pd.DataFrame, Replay]:
     return pd.DataFrame(rows), replay([Request(0, 0, 0, array("q", b)) for b in prompts])
 
 
-def retention() -> tuple["pd.Series[float]", "pd.Series[float]", float]:
+def retention() -> tuple[dict[str, float], dict[str, float], float]:
     """Return what keeping coding-agent contexts for an hour and for a day finds and recomputes, and the share of the hour's recomputing that a day saves."""
-    lives = kept_by_lifetime(sessions()).set_index("lifetime_s")
-    hour, day = lives.loc[3_600.0], lives.loc[86_400.0]
-    again = lives["recomputed_against_unlimited"].to_dict()
-    return hour, day, 1 - again[86_400.0] / again[3_600.0]
+    lives: dict[Any, Any] = kept_by_lifetime(sessions()).set_index("lifetime_s").to_dict("index")
+    hour, day = lives[3_600.0], lives[86_400.0]
+    return hour, day, 1 - day["recomputed_against_unlimited"] / hour["recomputed_against_unlimited"]
 
 
 @cache
