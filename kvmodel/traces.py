@@ -94,9 +94,13 @@ def open_trace(path: str | Path) -> Trace:
     [Request(seconds=1.5, input_tokens=100, output_tokens=5, blocks=array('q', [0, 1]))]
     """
     path = Path(path)
-    if path.is_dir():
+    try:
+        folder, there = path.is_dir(), path.exists()
+    except (OSError, ValueError):  # a name that no file can have
+        folder = there = False
+    if folder:
         raise refuse("trace", str(path), "the path of a trace file; this is a directory")
-    if not path.exists():
+    if not there:
         raise refuse("trace", str(path), "the path of a trace file; there is no such file", _beside(path))
     lines = _lines(path)
     first = next(lines, None)
@@ -111,8 +115,10 @@ def open_trace(path: str | Path) -> Trace:
 
 
 def _beside(path: Path) -> list[str]:
-    folder = path.parent
-    return [str(folder / p.name) for p in folder.iterdir() if p.is_file()] if folder.is_dir() else []
+    try:
+        return [str(path.parent / p.name) for p in path.parent.iterdir() if p.is_file()]
+    except (OSError, ValueError):
+        return []
 
 
 def _empty(path: Path) -> Exception:

@@ -111,6 +111,9 @@ def test_absent_and_directory(tmp_path: Path) -> None:
         open_trace(tmp_path / "trace.json")
     with pytest.raises(KvError, match="directory"):
         open_trace(tmp_path)
+    for name in ("a" * 5000, "a\0b", "no/such/folder/trace"):
+        with pytest.raises(KvError, match="no such file"):
+            open_trace(name)
 
 
 def agent(*rows: str) -> str:
