@@ -1,6 +1,6 @@
 """Charts of the sizing chapters: bars, lines, ticks and dots with direct labels. The frames they draw are made in `frames_sizing`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import altair as alt
 import pandas as pd
@@ -9,7 +9,7 @@ from kvmodel.report.theme import CATEGORY_COLOURS
 
 MAIN, SECOND, OTHER = CATEGORY_COLOURS[0], CATEGORY_COLOURS[1], "#8a8a8a"
 DASHES = [[1, 0], [7, 3], [2, 2], [9, 2, 2, 2], [4, 4]]
-WIDTH = 290  # of the plot: row labels stand left of it
+WIDTH, WHOLE, LETTER = 290, 470, 7.3  # of a plot with short labels, of plot and labels, of a letter [px]: more would be too small to read on a phone
 BYTE_UNITS = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -17,6 +17,11 @@ def byte_axis(ticks: int = 4) -> alt.Axis:
     """Return an axis whose numbers are bytes, in decimal units."""
     steps = " : ".join(f"datum.value >= {size:g} ? format(datum.value / {size:g}, '~r') + ' {unit}'" for size, unit in BYTE_UNITS)
     return alt.Axis(labelExpr=f"{steps} : format(datum.value, '~r') + ' B'", tickCount=ticks, labelOverlap=True)
+
+
+def plot_width(labels: Iterable[object], *, least: int = 150) -> int:
+    """Return the width that labels beside a plot leave to it [px]."""
+    return max(least, min(WIDTH, round(WHOLE - 55 - LETTER * max(len(str(label)) for label in labels))))
 
 
 def bars(data: pd.DataFrame, *, value: str, name: str, label: str, title: str, marked: str = "", axis: alt.Axis | None = None) -> alt.LayerChart:
@@ -29,7 +34,7 @@ def bars(data: pd.DataFrame, *, value: str, name: str, label: str, title: str, m
     )
     colour = alt.condition(alt.FieldOneOfPredicate(name, [marked] if marked else order), alt.value(MAIN), alt.value(OTHER))
     drawn = base.mark_bar(height={"band": 0.6}).encode(color=colour)
-    return alt.layer(drawn, base.mark_text(align="left", dx=5).encode(text=f"{label}:N")).properties(width=WIDTH, height=alt.Step(26))
+    return alt.layer(drawn, base.mark_text(align="left", dx=5).encode(text=f"{label}:N")).properties(width=plot_width(order), height=alt.Step(26))
 
 
 def lines(data: pd.DataFrame, *, x: alt.X, y: alt.Y, series: str, log: bool = False) -> alt.LayerChart:
@@ -42,7 +47,7 @@ def lines(data: pd.DataFrame, *, x: alt.X, y: alt.Y, series: str, log: bool = Fa
     ends = data.loc[data.groupby(series, sort=False)[xs].idxmax()].copy()
     ends["label_y"] = _apart(ends[ys].tolist(), data[ys].tolist(), log=log)
     text = alt.Chart(ends).mark_text(align="left", dx=5).encode(x=f"{xs}:Q", y="label_y:Q", text=f"{series}:N", color=colour)
-    return alt.layer(drawn, text).properties(width=WIDTH, height=250)
+    return alt.layer(drawn, text).properties(width=plot_width(names, least=220), height=250)
 
 
 def _apart(values: Sequence[float], all_values: Sequence[float], *, log: bool) -> list[float]:
@@ -70,7 +75,7 @@ def kind_ticks(data: pd.DataFrame, chosen: str) -> alt.LayerChart:
         alt.Chart(mine).mark_tick(thickness=4, size=18, color=SECOND).encode(x=size, y=rows),
         alt.Chart(row_end).mark_text(align="left", dx=7, fontWeight="bold", color=SECOND).encode(x=size, y=rows, text="model:N"),
     )
-    return alt.layer(*drawn).properties(width=WIDTH, height=alt.Step(22))
+    return alt.layer(*drawn).properties(width=plot_width([*order, chosen], least=220), height=alt.Step(22))
 
 
 def vocabulary_dots(data: pd.DataFrame) -> alt.LayerChart:
@@ -86,16 +91,17 @@ def vocabulary_dots(data: pd.DataFrame) -> alt.LayerChart:
     shape = alt.Shape("text:N", scale=alt.Scale(domain=texts, range=["circle", "triangle-up"][: len(texts)]), legend=None)
     dots = base.mark_point(filled=True, size=90, opacity=1).encode(shape=shape)
     names = base.transform_filter(alt.FieldEqualPredicate(field="vocabulary", equal=order[0])).mark_text(dy=-15, fontWeight="bold").encode(text="text:N")
-    return alt.layer(dots, names).properties(width=WIDTH, height=alt.Step(28))
+    return alt.layer(dots, names).properties(width=plot_width(order), height=alt.Step(28))
 
 
 def shares(data: pd.DataFrame) -> alt.LayerChart:
     """Return a full-length bar per platform, split into its parts; each part is named above the first row, the size of KV's part at the end of the row."""
     order, parts = list(dict.fromkeys(data["platform"])), list(dict.fromkeys(data["part"]))
-    legend = alt.Legend(title=None, orient="top", symbolType="square")
+    legend = alt.Legend(title=None, orient="top", symbolType="square", columns=3)
     colour = alt.Color("part:N", scale=alt.Scale(domain=parts, range=[OTHER, MAIN, "#d9d9d9"]), legend=legend)
     base = alt.Chart(data).encode(y=alt.Y("platform:N", sort=order, title=None, axis=alt.Axis(labelLimit=170, domain=False, ticks=False)))
     across = alt.X("share:Q", stack="zero", title="Share of the node's HBM", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
     drawn = base.mark_bar(height={"band": 0.6}).encode(x=across, color=colour, order=alt.Order("rank:Q"))
     label = base.transform_filter(alt.FieldEqualPredicate(field="part", equal=parts[1])).mark_text(align="left", dx=5)
-    return alt.layer(drawn, label.encode(x=alt.value(WIDTH), text="label:N")).properties(width=WIDTH, height=alt.Step(26))
+    width = plot_width(f"{p}{text}" for p, text in zip(data["platform"], data["label"], strict=True))
+    return alt.layer(drawn, label.encode(x=alt.value(width), text="label:N")).properties(width=width, height=alt.Step(26))

@@ -146,8 +146,9 @@ def name_rows(found: Mapping[str, Any]) -> pd.DataFrame:
         ("per rank", f"all users, on the fullest of {tp} tensor-parallel ranks", found["kv_bytes_per_device"]),
         ("written", f"one user's whole blocks, as {tp} ranks write them to a lower tier", found["written_bytes_per_user"]),
     ]
-    return pd.DataFrame([(n, m, b, format_bytes(b) + (" a token" if n in ("growing", "marginal", "average") else "")) for n, m, b in rows],
-        columns=["name", "meaning", "bytes", "in words"])  # fmt: skip
+    words = [format_bytes(b) + (" a token" if n in ("growing", "marginal", "average") else "") for n, _, b in rows]
+    sizes = pd.Series([round(b, 2) if b != int(b) else int(b) for _, _, b in rows], dtype=object)  # whole numbers stay exact beside fractions
+    return pd.DataFrame({"name": [n for n, _, _ in rows], "meaning": [m for _, m, _ in rows], "bytes": sizes, "words": words})
 
 
 # id in data/known_answers.csv: model, our formula, bytes of the printed unit, what went wrong
@@ -215,7 +216,7 @@ def share_rows(nodes: pd.DataFrame) -> pd.DataFrame:
     for n in nodes.to_dict("records"):
         budget, memory = n["kv_budget_bytes"], n["memory_bytes"]
         back = round(memory * (1 - n["usable"]))
-        label = format_bytes(budget) if budget else "weights do not fit"
+        label = format_bytes(budget) if budget else "no room"
         parts = {"weights": memory - back - budget, "KV cache": budget, "kept back": back}
         rows += [(n["platform"], part, rank, size, size / memory, label) for rank, (part, size) in enumerate(parts.items())]
     return pd.DataFrame(rows, columns=["platform", "part", "rank", "bytes", "share", "label"])
@@ -280,4 +281,21 @@ def block_rows(one: Card, tokens: int, kv_dtype: str) -> pd.DataFrame:
         held = [(allocated_bytes(terms, n, block), terms.stored(n)) for n in (tokens, tokens + 1)]
         loss = [f"{significant(100 * (a / s - 1), 2)} %" for a, s in held]
         rows.append((block, held[0][0], loss[0], held[1][0], loss[1]))
-    return pd.DataFrame(rows, columns=["block_tokens", "reserved", "lost", "reserved_one_more", "lost_one_more"])
+    return pd.DataFrame(rows, columns=["block", "reserved", "lost", "with one more token", "then lost"])
+
+
+def card_rows(tokens: int) -> pd.DataFrame:
+    """Return every card in words: parameters (`~` before an estimate), native context, release, growing and constant bytes, KV of `tokens` in bf16."""
+    rows = []
+    for one in map(card, card_ids()):
+        terms = one.terms()
+        about = {field: "~" if one.kinds.get(field) == "estimate" else "" for field in ("params_total", "params_active")}
+        weights = [f"{about[f]}{significant(n / 1e9)}" if (n := getattr(one, f)) else "–" for f in about]
+        context = f"{one.native_context_tokens:,}" if one.native_context_tokens else "–"
+        grows, window = significant(terms.growing_bytes_per_token, 7), sum(rate for _, rate in terms.windowed)
+        constant = format_bytes(terms.state_bytes) if terms.state_bytes else "–"
+        sources = " ".join(sorted({s for ids in one.sources.values() for s in ids}))
+        stored = format_bytes(terms.stored(tokens))
+        rows.append((f"`{one.id}`", one.attention, *weights, context, one.release_date or "–", grows, significant(window, 7), constant, stored, sources))
+    columns = ["card", "attention", "parameters", "active", "native context", "released", "growing", "in windows", "state", "KV", "sources"]
+    return pd.DataFrame(rows, columns=columns)
