@@ -139,7 +139,7 @@ def _near_capacity(model: Card) -> Result:
 def _near_bandwidth(model: Card) -> Result:
     packages = [accelerator(i).spec for i in spec_ids("accelerator")]
     span = _union(p.values["bandwidth_bytes_per_s"] for p in packages if p.text["memory"] in ("gddr7", "hbm3e", "hbm4") and not p.text.get("weak"))
-    return span, span, "read as one package", "packages with the memories named, from a GDDR7 card to Rubin"
+    return span, span, "", "packages with the memories named, from a GDDR7 card to Rubin"
 
 
 def _near_time(model: Card) -> Result:

@@ -1,0 +1,200 @@
+"""The claims ledger: every claim of the article, the test that judges it, and the verdict that follows.
+
+A record of `specs/claims.toml` says what was claimed and which test of `claim_tests` judges it with which inputs. The verdict is computed here, in one place.
+"""
+
+import itertools
+import math
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kvmodel.units import KvError, refuse
+
+SPEC = Path(__file__).parent / "specs" / "claims.toml"
+VERDICTS = ("reproduced", "reproduced-if", "contradicted", "unit-error", "unsupported", "not-testable")
+DEFAULTS: dict[str, Any] = {"model": "llama-3.3-70b", "context_tokens": 100_000, "kv_dtype": "bf16", "platform": "h100-8"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Another way to read a claim: what it would mean, and the number it gives."""
+
+    label: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a test finds: our number (with its range where truth is a range), the same in another unit or denominator, and other readings."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    other: float | None = None
+    readings: tuple[Reading, ...] = ()
+    note: str = ""
+    judged: str = ""  # the verdict, where another part of the package judges a range against a range (kvmodel.tier_checks)
+    condition: str = ""  # in words, the reading under which it holds
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """Low and high end; the value itself where it is exact."""
+        return (self.value if self.low is None else self.low, self.value if self.high is None else self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One record: what the article claims, and how it is judged. `low` and `high` bound the claimed value; None is no bound."""
+
+    id: str
+    text: str
+    place: str
+    claimed: str
+    unit: str
+    chapter: str
+    change: str
+    confidence: str
+    low: float | None = None
+    high: float | None = None
+    test: str = ""
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    search: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    ends: bool = False  # the whole range must lie inside, not only the value
+    figure: str = ""
+    sources: tuple[str, ...] = ()
+    looked: str = ""  # where a source was looked for, when none was found
+    would_test: str = ""
+
+    def holds(self, outcome: Outcome, *, other: bool = False) -> bool:
+        """True where our number lies in what is claimed."""
+        ends = (outcome.other,) if other else outcome.span if self.ends else (outcome.value,)
+        low, high = -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
+        return all(x is not None and low <= x <= high for x in ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A claim with its verdict: our number, the inputs that gave it, and under `condition` those that reproduce it."""
+
+    claim: Claim
+    verdict: str
+    outcome: Outcome | None
+    inputs: Mapping[str, Any]
+    condition: Mapping[str, Any] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the judgement as JSON data: the keys of `kvmodel claims --json` and what explains them."""
+        c, o = self.claim, self.outcome
+        return {
+            "id": c.id,
+            "text": c.text,
+            "claimed": c.claimed,
+            "unit": c.unit,
+            "value": None if o is None else o.value,
+            "low": None if o is None else o.span[0],
+            "high": None if o is None else o.span[1],
+            "verdict": self.verdict,
+            "inputs": dict(self.inputs),
+            "condition": dict(self.condition),
+            "readings": [{"label": r.label, "value": r.value, "unit": r.unit} for r in o.readings] if o else [],
+            "note": o.note if o else c.looked or c.would_test,
+            "change": c.change,
+            "confidence": c.confidence,
+            "chapter": c.chapter,
+            "figure": c.figure or None,
+            "sources": list(c.sources),
+        }
+
+
+@cache
+def claims() -> dict[str, Claim]:
+    """Return every claim by id, in the order of the article.
+
+    Raises
+    ------
+    KvError : a record that lacks a key, names an unknown test, or has neither a test nor the reason why there is none
+    """
+    with SPEC.open("rb") as file:
+        rows = tomllib.load(file)["claim"]
+    found = {row["id"]: _record(row) for row in rows}
+    if len(found) < len(rows):
+        raise KvError("claims.toml: an id is used twice; accepted: one record for each claim")
+    return found
+
+
+def _record(row: Mapping[str, Any]) -> Claim:
+    from kvmodel.claim_tests import TESTS
+
+    data = dict(row)
+    where = f"claims.toml: {data.get('id', 'a record without id')}"
+    data["search"] = {k: tuple(v) for k, v in data.get("search", {}).items()}
+    data["sources"] = tuple(data.get("sources", ()))
+    try:
+        made = Claim(**data)
+    except TypeError as error:
+        raise KvError(f"{where}: {error}") from None
+    if made.test and made.test not in TESTS:
+        raise refuse(f"{where}: test", made.test, "a test of kvmodel.claim_tests", TESTS)
+    if not made.test and bool(made.looked) == bool(made.would_test):
+        raise KvError(f"{where}: no test; accepted: `looked`, where a source was sought in vain, or `would_test`, what would test it")
+    return made
+
+
+def judge(claim: Claim, parameters: Mapping[str, Any] | None = None) -> Judgement:
+    """Return the verdict on one claim.
+
+    `reproduced`: our number under the stated inputs lies in what is claimed. `unit-error`: it does not, but the same quantity in another unit or for another
+    denominator does. `reproduced-if`: some combination of the inputs in `search` gives it; the first is named. `contradicted`: none does.
+    `unsupported`: no public source was found. `not-testable`: no number could settle it; the record says what would.
+
+    Parameters
+    ----------
+    claim : the record
+    parameters : `model context_tokens kv_dtype platform`, for the inputs that a record leaves to the reader (written `$model` and so on)
+
+    Examples
+    --------
+    >>> judge(claims()["llama-70b-100k"]).verdict
+    'reproduced'
+    """
+    if not claim.test:
+        return Judgement(claim, "unsupported" if claim.looked else "not-testable", None, {})
+    given = DEFAULTS | dict(parameters or {})
+    stated = {k: given[v[1:]] if isinstance(v, str) and v.startswith("$") else v for k, v in claim.inputs.items()}
+    outcome = _run(claim, stated)
+    if outcome.judged:
+        return Judgement(claim, outcome.judged, outcome, stated, {"reading": outcome.condition} if outcome.judged == "reproduced-if" else {})
+    if claim.holds(outcome):
+        return Judgement(claim, "reproduced", outcome, stated)
+    if outcome.other is not None and claim.holds(outcome, other=True):
+        return Judgement(claim, "unit-error", outcome, stated)
+    for changed in _combinations(claim.search):
+        try:
+            if claim.holds(_run(claim, stated | changed)):
+                return Judgement(claim, "reproduced-if", outcome, stated, changed)
+        except KvError:  # a combination that does not exist, such as a format that a model cannot hold
+            continue
+    return Judgement(claim, "contradicted", outcome, stated)
+
+
+def judge_all(parameters: Mapping[str, Any] | None = None) -> list[Judgement]:
+    """Return the verdicts on all claims, in the order of the article."""
+    return [judge(c, parameters) for c in claims().values()]
+
+
+def _run(claim: Claim, inputs: Mapping[str, Any]) -> Outcome:
+    from kvmodel.claim_tests import TESTS
+
+    return TESTS[claim.test](**inputs)
+
+
+def _combinations(search: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    for n in range(1, len(search) + 1):  # fewest changes first
+        for names in itertools.combinations(search, n):
+            for values in itertools.product(*(search[name] for name in names)):
+                yield dict(zip(names, values))

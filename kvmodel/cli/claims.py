@@ -1,0 +1,54 @@
+"""`kvmodel claims`: the ledger, or one claim explained in ten lines."""
+
+import argparse
+from typing import Any
+
+from kvmodel.claims import Judgement, claims, judge, judge_all
+from kvmodel.cli.common import add_json, columns, emit
+from kvmodel.units import format_bytes, format_seconds, refuse, significant
+
+
+def register(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser("claims", help="the claims of the article with their verdicts, or one explained")
+    parser.add_argument("name", nargs="?")
+    add_json(parser)
+    parser.set_defaults(run=run_claims)
+
+
+def run_claims(args: argparse.Namespace) -> None:
+    """Print all verdicts, or explain one."""
+    if args.name is None:
+        found = judge_all()
+        rows = [[j.claim.id, j.claim.claimed, "" if j.outcome is None else shown(j.outcome.value, j.claim.unit), j.verdict, j.claim.chapter] for j in found]
+        emit(args, [j.plain() for j in found], columns([["id", "claimed", "ours", "verdict", "chapter"], *rows], right=(2,)))
+        return
+    if args.name not in claims():
+        raise refuse("claim", args.name, "the id of a claim (kvmodel claims lists them)", claims())
+    j = judge(claims()[args.name])
+    emit(args, j.plain(), explained(j))
+
+
+def explained(j: Judgement) -> list[str]:
+    """Return one claim in ten lines at most."""
+    c, o = j.claim, j.outcome
+    lines = [f"{c.id}: {j.verdict}", f"claim: {c.text} ({c.claimed})"]
+    if o is not None:
+        low, high = o.span
+        span = f", range {shown(low, c.unit)} to {shown(high, c.unit)}" if low != high else ""
+        lines.append(f"ours: {shown(o.value, c.unit)}{span} [{c.unit}]")
+        lines.append(f"inputs: {', '.join(f'{k} = {v}' for k, v in j.inputs.items())}")
+    if j.condition:
+        lines.append(f"holds if: {', '.join(f'{k} = {v}' for k, v in j.condition.items())}")
+    if o is not None and o.readings:
+        lines.append(f"readings: {'; '.join(f'{r.label} {shown(r.value, r.unit)}' for r in o.readings)}")
+    note = o.note if o is not None else c.looked or c.would_test
+    lines += [f"note: {note}"] if note else []
+    return [*lines, f"would change it: {c.change}", f"confidence: {c.confidence}; chapter: {c.chapter}; sources: {' '.join(c.sources)}"]
+
+
+def shown(value: float, unit: str) -> str:
+    """Return a value in words."""
+    if unit in ("bytes", "bytes/s"):
+        return format_bytes(value) + ("/s" if unit == "bytes/s" else "")
+    return format_seconds(value) if unit == "s" else significant(value)
