@@ -14,7 +14,7 @@ from kvmodel.tiny import Cache, Generated, Shape, TinyModel, generate
 from kvmodel.units import format_bytes
 
 DATA = Path(__file__).parents[2] / "data"
-PROMPT, NEW = 32, 160  # tokens of the text that the small model reads, and tokens it adds
+PROMPT, NEW, PROOF = 32, 160, 64  # tokens of the text that the small model reads, tokens it adds for the count of work, and for the proof
 PLAIN = Shape(("full", "full"))
 STORED_DEEPSEEK = "deepseek V4 (129k)"  # the row of data/tokenizers.csv that our own tokenizer must reproduce
 TABLE_TEXTS = {"english": "English prose", "chinese_article": "Chinese article", "python_heapq": "Python code", "json": "JSON"}
@@ -88,16 +88,16 @@ def cache_proof(ids: Sequence[int]) -> dict[str, Any]:
 
     Keys: `prompt` and `new` (tokens), `same_ids`, `close` (logits agree to 1e-6), `held` (a frame: bytes of each layer's arrays and of the formula).
     """
-    cached, again = (generate(TinyModel(), ids[:PROMPT], NEW, cached=c) for c in (True, False))
+    cached, again = (generate(TinyModel(), ids[:PROMPT], PROOF, cached=c) for c in (True, False))
     shape, rows = Shape(), []
-    for n in (1, shape.window, 2 * shape.window, PROMPT, PROMPT + NEW):
+    for n in (1, shape.window, 2 * shape.window, PROMPT, PROMPT + PROOF):
         cache = Cache()
         TinyModel(shape).logits(cached.ids[:n] if n <= len(cached.ids) else np.resize(cached.ids, n).tolist(), cache)
         each = [sum(array.nbytes for array in layer) for layer in cache.layers]
         rows.append((n, *each, cache.nbytes, kv_bytes(shape.card(), n, kv_dtype="fp32")))
     return {
         "prompt": min(len(ids), PROMPT),
-        "new": NEW,
+        "new": PROOF,
         "same_ids": cached.ids == again.ids,
         "close": bool(np.allclose(cached.logits, again.logits, rtol=0, atol=1e-6)),
         "held": pd.DataFrame(rows, columns=["tokens", "full", "window", "linear", "held", "kv_bytes"]),
