@@ -110,12 +110,12 @@ def fit(models: pd.DataFrame, rule: str, start: str, end: str, top_k: int = 10, 
     """Return the growth of the frontier from `start` to `end` as a factor per year, with a seeded 90 % bootstrap interval over models."""
     chosen = frontier(models, rule, start, end, top_k, pool=pool)
     x, y = chosen["year"].to_numpy(), np.log10(chosen["context_tokens"].to_numpy())
-    slope, intercept, r2 = _line(x, y)
+    slope, intercept, r2 = line(x, y)
     low, high = bootstrap(x, y, draws, seed)
     return Fit(rule, start, end, len(chosen), 10**slope, r2, 10**low, 10**high, intercept, slope)
 
 
-def _line(x: Any, y: Any) -> tuple[float, float, float]:
+def line(x: Any, y: Any) -> tuple[float, float, float]:
     centre = x - x.mean()
     spread = float((centre**2).sum())
     if not spread:
