@@ -12,7 +12,7 @@ from kvmodel.hardware import Node, device, devices, link
 from kvmodel.movement import EFFICIENCY, recompute_s
 from kvmodel.report.frames_tiers import mark, recompute, tp_of
 from kvmodel.specfile import Spec
-from kvmodel.tiers import DAY, endurance_residence_s, residence_s, tier, units_needed, write_budget_bytes_per_s
+from kvmodel.tiers import DAY, endurance_residence_s, narrowest, residence_s, tier, units_needed, write_budget_bytes_per_s
 from kvmodel.units import KvError, format_bytes, format_seconds, significant
 
 DATA = Path(__file__).parents[2] / "data"
@@ -67,11 +67,22 @@ def shelf_load(place: Node, model: Card, context_tokens: int, kv_dtype: str, dri
     slot, host = link(place.part("drive_slot").id).spec, place.accelerator.host_link
     slots = [v * drives["count"] / place.accelerators for v in _ends(slot)]
     own = drives["read"] / place.accelerators
-    ways = {"the drives' own rate": (own, own, own), f"slots of {slot.name}": tuple(slots), host.spec.name: (host.read_bytes_per_s,) * 3}
+    ways = {"the drives' own rate": (own, own, own), f"{slot.name}s": tuple(slots), host.spec.name: (host.read_bytes_per_s,) * 3}
     name, speeds = min(ways.items(), key=lambda w: w[1][0])
     low, high = (min(w[k] for w in ways.values()) for k in (1, 2))
     fixed, size = tier("context-storage").fixed_s, model.terms(kv_dtype, tp=tp_of(place)).stored(context_tokens)
     return {"value": fixed + size / speeds[0], "low": fixed + size / high, "high": fixed + size / low, "fixed_s": fixed, "rate": speeds[0], "bottleneck": name}
+
+
+def lake_load(place: Node, model: Card, context_tokens: int, kv_dtype: str, drives: Mapping[str, float]) -> dict[str, Any]:
+    """Return the time to load one session from a shared store of these drives, all of the node loading at once: as a client, or as fast as drives."""
+    hop = narrowest(place, "data-lake")
+    share = place.accelerators if hop.per == "node" else 1
+    own = drives["read"] / place.accelerators
+    name, speed = ("the drives' own rate", own) if own < hop.read / share else ("the way to the store", hop.read / share)
+    fixed, size = tier("data-lake").fixed_s, model.terms(kv_dtype, tp=tp_of(place)).stored(context_tokens)
+    low, high = (fixed + size / min(own, end / share) for end in (hop.high, hop.low))
+    return {"value": fixed + size / speed, "low": low, "high": high, "fixed_s": fixed, "rate": speed, "bottleneck": name}
 
 
 def _ends(slot: Spec) -> tuple[float, float, float]:

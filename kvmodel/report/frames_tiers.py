@@ -25,7 +25,7 @@ from kvmodel.tiers import (
     tier_ids,
     weights_read_bytes,
 )
-from kvmodel.units import KvError, format_seconds
+from kvmodel.units import KvError, format_seconds, format_tokens
 
 NODES = ("h100-8", "h200-8", "b200-8", "b300-8", "mi355x-8", "gb200-nvl72")  # the platforms that charts compare, with the chosen one
 ARTICLE = "micron-article-token-economy"
@@ -37,6 +37,22 @@ MARKS = {"measured": "measured", "derived": "derived", "assumption": "derived", 
 def mark(kind: str) -> str:
     """Return how a kind of value is drawn: measured, derived or claimed."""
     return MARKS.get(kind, "claimed")
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "token"), counted(100_000, "token"), counted(2_500_000, "token")
+    ('1 token', '100,000 tokens', '2.5M tokens')
+    """
+    return f"{format_tokens(n)} {noun}{'s' * (n != 1)}"
+
+
+def spread(low: float, high: float) -> str:
+    """Return a range of seconds as words; that none was published where both ends are the same."""
+    return f"{format_seconds(low)} to {format_seconds(high)} over the published range" if low != high else "no range was published"
 
 
 def platforms(chosen: Node) -> list[Node]:
@@ -242,7 +258,7 @@ def near_frame(place: Node, model: Card, context_tokens: int, kv_dtype: str, wei
         copies_fit = left // copies // each * copies if each else 0
         rows.append({
             "platform": n.id, "memory_bytes": total, "weights_bytes": weights(model) * copies, "room_bytes": left,
-            "room_per_accelerator": left / n.accelerators, "weights_share": min(1.0, weights(model) * copies / total), "sessions": copies_fit,
+            "room_per_accelerator": left / n.accelerators, "weights_share": weights(model) * copies / total, "sessions": copies_fit,
         })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -273,7 +289,7 @@ def decode_frame(place: Node, model: Card, contexts: dict[str, int], kv_dtype: s
     return pd.DataFrame(rows, columns=["context", "users", "tokens_per_s", "total_tokens_per_s", "kind"])
 
 
-def decode_at(place: Node, model: Card, context_tokens: int, kv_dtype: str, users: int) -> dict[str, float]:
+def decode_at(place: Node, model: Card, context_tokens: int, kv_dtype: str, users: int) -> dict[str, Any]:
     """Return the decode bound at one number of users with what it rests on: bytes read, share of KV, seconds of one pass over one session."""
     tp, peak = tp_of(place), place.accelerator.bandwidth_bytes_per_s
     kv = tp * model.terms(kv_dtype, tp=tp).stored(context_tokens)
