@@ -16,7 +16,7 @@ from kvmodel.units import format_bytes
 DATA = Path(__file__).parents[2] / "data"
 PROMPT, NEW, PROOF = 32, 160, 64  # tokens of the text that the small model reads, tokens it adds for the count of work, and for the proof
 PLAIN = Shape(("full", "full"))
-STORED_DEEPSEEK = "deepseek V4 (129k)"  # the row of data/tokenizers.csv that our own tokenizer must reproduce
+STORED_DEEPSEEK = "deepseek V4 (129k)"  # the row of data/raw/tokenizers.csv that our own tokenizer must reproduce
 TABLE_TEXTS = {"english": "English prose", "chinese_article": "Chinese article", "python_heapq": "Python code", "json": "JSON"}
 
 
@@ -40,8 +40,8 @@ def language_rows(one: Card) -> pd.DataFrame:
 
 
 def vocabulary_rows() -> pd.DataFrame:
-    """Return the stored counts of `data/tokenizers.csv`, a row for each vocabulary and text; most tokens in Chinese first."""
-    wide = pd.read_csv(DATA / "tokenizers.csv").sort_values("chinese_article_tokens", ascending=False, kind="stable")
+    """Return the stored counts of `data/raw/tokenizers.csv`, a row for each vocabulary and text; most tokens in Chinese first."""
+    wide = pd.read_csv(DATA / "raw" / "tokenizers.csv").sort_values("chinese_article_tokens", ascending=False, kind="stable")
     rows = []
     for key, name in TABLE_TEXTS.items():
         share = 100 * wide[f"{key}_tokens"] / wide[f"{key}_chars"]
@@ -51,7 +51,7 @@ def vocabulary_rows() -> pd.DataFrame:
 
 def tokenizer_check() -> dict[str, int]:
     """Return characters, stored count and live count of the one text that both we and the table have: `heapq.py` of CPython."""
-    table = pd.read_csv(DATA / "tokenizers.csv")
+    table = pd.read_csv(DATA / "raw" / "tokenizers.csv")
     row = table[table["tokenizer"] == STORED_DEEPSEEK].to_dict("records")[0]
     text = (DATA / "texts" / "heapq.py.txt").read_text("utf-8")
     return {"chars": len(text), "stored_chars": row["python_heapq_chars"], "stored": row["python_heapq_tokens"], "live": len(token_ids(text))}
