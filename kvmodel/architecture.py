@@ -1,5 +1,6 @@
 """KV per token of released models against their dates: how far attention kinds cut it, and whether longer windows took the saving back."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -10,7 +11,7 @@ import pandas as pd
 from kvmodel.cards import card, card_ids
 from kvmodel.growth import DRAWS, SEED, bootstrap, decimal_year, line
 from kvmodel.sizing import kv_bytes
-from kvmodel.units import refuse
+from kvmodel.units import KvError, refuse
 
 MEASURES = {  # what is fitted: column of `models()`, its unit, which rows
     "native window": ("native_kv_bytes", "bytes of KV at the full native window"),
@@ -85,16 +86,18 @@ def left_out() -> int:
     return len(card_ids()) - len(models())
 
 
-def trend(per: str = "native window", *, draws: int = DRAWS, seed: int = SEED) -> Trend:
+def trend(per: str = "native window", *, since: str = "", drop: Collection[str] = (), draws: int = DRAWS, seed: int = SEED) -> Trend:
     """Return the growth of a measure over released models as a factor per year, with a seeded 90 % bootstrap interval over models.
 
     Parameters
     ----------
     per : `native window`, `maximum`, `token`, `active parameter` or `window` (the tokens themselves)
+    since : first release date that counts
+    drop : ids of cards left out
 
     Raises
     ------
-    KvError : another measure
+    KvError : another measure; fewer than three models left
 
     Examples
     --------
@@ -106,9 +109,12 @@ def trend(per: str = "native window", *, draws: int = DRAWS, seed: int = SEED) -
         raise refuse("per", per, " or ".join(MEASURES), MEASURES)
     column = MEASURES[per][0]
     found = models()
+    found = found[(found["date"] >= pd.Timestamp(since or "1900-01-01")) & ~found["model"].isin(drop)]
     if per == "maximum":
         found = found.loc[found.groupby(half_year(found["date"]))[column].idxmax()]
     found = found[found[column] > 0]
+    if len(found) < 3:
+        raise KvError(f"model cards: since {since!r} leaves {len(found)} models with a sourced date and window; accepted: a date that leaves three")
     x, y = found["year"].to_numpy(), np.log10(found[column].to_numpy(dtype="float64"))
     slope, intercept, r2 = line(x, y)
     low, high = bootstrap(x, y, draws, seed)
@@ -117,4 +123,4 @@ def trend(per: str = "native window", *, draws: int = DRAWS, seed: int = SEED) -
 
 def half_year(dates: "pd.Series[Any]") -> "pd.Series[Any]":
     """Return `2024H1` for a date up to 30 June, `2024H2` from 1 July."""
-    return dates.dt.year.astype(str) + "H" + (1 + (dates.dt.month > 6)).astype(str)
+    return pd.Series([f"{d.year}H{1 + (d.month > 6)}" for d in dates], index=dates.index)
