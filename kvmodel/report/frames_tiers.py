@@ -91,11 +91,13 @@ def _point(what: str, tier_id: str, name: str, kind: str, capacity: float, speed
 def _article_row(place: Node, tier_id: str) -> dict[str, Any]:
     t = tier(tier_id)
     size, speed = t.article("capacity"), t.article("bandwidth")
-    share = 1 if size.per == "accelerator" else place.accelerators
-    low, high = size.low or 1e9, size.high or OPEN_END * share
-    ends = [convert(b, speed.per, place)["accelerator"] if b else None for b in (speed.low, speed.high)]
-    row = _point("article", tier_id, t.name, "claimed", low / share, ends[0] or OPEN_START)
-    return row | {"capacity_high": high / share, "bandwidth_high": ends[1] or 5e13}
+    server = min(8, place.accelerators)  # the article's node, client and system are servers, not racks
+    share = 1 if size.per == "accelerator" else server
+    low, high = (size.low or 1e9) / share, size.high / share if size.high else OPEN_END
+    each = convert(1.0, speed.per, place)["accelerator"] if speed.per in ("package", "accelerator", "socket") else 1 / server
+    slow, fast = (b * each if b else None for b in (speed.low, speed.high))
+    row = _point("article", tier_id, t.name, "claimed", low, slow or OPEN_START)
+    return row | {"capacity_high": high, "bandwidth_high": fast or 5e13}
 
 
 def _device_points(place: Node) -> list[tuple[str, Spec, str, float, float, Value]]:
