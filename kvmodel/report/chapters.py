@@ -14,6 +14,7 @@ from kvmodel.units import KvError, refuse
 
 ABOUT = ("title", "why")  # keys of a scenario that are no parameters
 INDEX = "index"
+GATHER = ("claims", INDEX)  # chapters made from what the others say: they come last, in this order
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,9 @@ from typing import Any
 import pandas as pd
 
 from kvmodel import __version__
-from kvmodel.report import cite, theme
+from kvmodel.report import cite, draw, theme
 from kvmodel.report.cells import Bundle, current, figures_folder, interactive
 from kvmodel.report.checks import check, views
-from kvmodel.report.publish import write_folder
 from kvmodel.report.record import MIME, FigureRecord, Source, load_sources
 from kvmodel.units import KvError, refuse, significant
 
@@ -60,31 +59,17 @@ class Figure:
             id, " ".join(title.split()), current.slug, current.hash, caption=" ".join(caption.split()), alt=" ".join(alt.split()), columns=dict(columns),
             sources=_sources(id, sources), parameters=current.parameters, processing=processing, csv=csv_bytes(data), spec=_spec(chart, title),
         )  # fmt: skip
-        check(self.record, data, self.foot)
+        check(self.record, data, draw.foot(self.record))
         if id in current.figures and not interactive():  # a person may run a cell again
             raise KvError(f"figure {id}: the id is used already; accepted: an id of its own for each figure of the book")
         current.figures.add(id)
-
-    @property
-    def foot(self) -> str:
-        """The line inside the picture: id, version, parameters, who made the data."""
-        return f"{self.record.id} · v{__version__} · p:{self.record.parameters_hash} · data: {cite.producers(self.record)}"
-
-    def svg(self) -> str:
-        """Return the static picture, with its foot line."""
-        import vl_convert  # only where pictures are drawn
-
-        return theme.plate(vl_convert.vegalite_to_svg(json.dumps(self.record.spec)), self.foot)
 
     def save(self) -> None:
         """Write the folder of the figure, and the script of its live chart, where this execution leaves its files."""
         folder = figures_folder()
         if folder is None:
             return
-        import vl_convert
-
-        svg = self.svg()
-        write_folder(self.record, svg, vl_convert.svg_to_png(svg, scale=2), folder)
+        draw.draw(self.record, folder)
         live = folder.parent / "live"
         live.mkdir(exist_ok=True)
         spec = json.dumps(self._live(), ensure_ascii=False, sort_keys=True)
@@ -137,7 +122,7 @@ class Figure:
         r = self.record
         data: Bundle = {"text/plain": f"<Figure {r.id} p:{r.parameters_hash}>", "text/markdown": self.markdown(), MIME: r.meta()}
         if interactive():
-            picture = base64.b64encode(self.svg().encode()).decode()
+            picture = base64.b64encode(draw.svg(self.record).encode()).decode()
             words = f'<img alt="{escape(r.alt)}" src="data:image/svg+xml;base64,{picture}"><figcaption>{escape(r.caption)}</figcaption>'
             data["text/html"] = f"<figure>{words}</figure>"
         return data, {}

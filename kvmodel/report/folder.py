@@ -75,10 +75,10 @@ def _lock(path: Path) -> Any:
         handle.close()  # the other run has removed this file: take the next
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all."""
     part = path.with_name(f".{path.name}.part")
-    part.write_text(text, "utf-8")
+    part.write_bytes(content.encode() if isinstance(content, str) else content)
     part.replace(path)
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from kvmodel import __version__
 from kvmodel.report import chapters as book
-from kvmodel.report import cite, folder
-from kvmodel.report.chapters import INDEX, Chapter
+from kvmodel.report import cite, draw, folder
+from kvmodel.report.chapters import GATHER, INDEX, Chapter
 from kvmodel.report.execute import HEADLINE, Notebook, Progress, cores, execute, inputs, quiet, records, side_by_side
 from kvmodel.report.parameters import Value, named_values, parameters_hash, rule
 from kvmodel.report.record import MIME as FIGURE
@@ -148,21 +148,24 @@ def _make(plan: Plan, work: Path, progress: Progress) -> dict[str, Any]:
 
     began = time.perf_counter()
     Thread(target=page.warm, daemon=True).start()  # the imports of the page builder, while the kernel computes
-    notebooks = _notebooks(plan, work / "source", progress)
+    done = notebooks(plan, work / "source", progress)
     executed = time.perf_counter()
-    headlines = compare(plan, notebooks)
+    headlines = compare(plan, done)
     progress(f"{plan.name}: pages")
-    page.build(plan.root, work, notebooks, notice(plan), {"comparison": comparison(plan, headlines)} if plan.whole else None)
+    page.build(plan.root, work, done, notice(plan), {"comparison": comparison(plan, headlines)} if plan.whole else None)
     ended = time.perf_counter()
     return {
         "seconds": {"notebooks": round(executed - began, 3), "pages": round(ended - executed, 3), "total": round(ended - began, 3)},
         "headlines": headlines,
-        "figures": [figure for notebook in notebooks.values() for figure in records(notebook, FIGURE)],
+        "figures": [figure for notebook in done.values() for figure in records(notebook, FIGURE)],
     }
 
 
-def _notebooks(plan: Plan, source: Path, progress: Progress) -> dict[str, Notebook]:
-    """Execute the chapters, as many at once as there are cores, the front page last: it reads the others."""
+def notebooks(plan: Plan, source: Path, progress: Progress = quiet) -> dict[str, Notebook]:
+    """Execute the chapters, as many at once as there are cores, those that gather last, in order; return the notebooks by slug.
+
+    Notebooks and figure folders are written below `source` (`book/`, `_figures/figures/`).
+    """
     import nbformat
 
     (source / "book").mkdir(parents=True)
@@ -174,8 +177,10 @@ def _notebooks(plan: Plan, source: Path, progress: Progress) -> dict[str, Notebo
 
     os.environ[RUN_ENV] = str(source)
     try:
-        for group in ([s for s in plan.chapters if s != INDEX], [s for s in plan.chapters if s == INDEX]):
-            side_by_side(one, group, cores() if len(group) > 1 else 0)
+        with draw.beside(source / "_figures" / "figures"):
+            free = [slug for slug in plan.chapters if slug not in GATHER]
+            side_by_side(one, free, cores() if len(free) > 1 else 0)
+            side_by_side(one, [slug for slug in GATHER if slug in plan.chapters], 0)
     finally:
         os.environ.pop(RUN_ENV)
     return {slug: done[slug] for slug in plan.chapters}
