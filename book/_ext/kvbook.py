@@ -9,12 +9,15 @@ from pathlib import Path
 from docutils import nodes
 
 from kvmodel import __version__
+from kvmodel.report.cells import executed_notebooks
 from kvmodel.report.execute import cores
+from kvmodel.report.front import write_headlines
 from kvmodel.report.record import AUTHORS
 from kvmodel.report.vendor import write_vendor
 
 SERIAL_ONLY = ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex")  # declare nothing, and are safe: the site is the same either way
 THEBE = re.compile(r'<script type="text/x-thebe-config">.*?</script>\s*<script>kernelName = .*?</script>', re.DOTALL)
+PLAIN_ROLES = (('<th class="head', '<th scope="col" class="head'), ('role="doc-biblioentry"', 'role="listitem"'), (' role="doc-backlink"', ""))
 GATHER = ("book/claims", "book/index")  # pages made from what the other chapters say, in this order
 
 
@@ -46,12 +49,15 @@ def read_in_order(app, env, docnames):
 
 
 def tidy_page(app, pagename, templatename, context, doctree):
-    """Drop thebe (an outside address, and a syntax error on every page); say what the page is; give heads of tables their scope."""
+    """Drop thebe (an outside address, and a syntax error on every page); say what the page is; give tables and references roles that screen readers know."""
     for kind in ("script_files", "css_files"):
         context[kind] = [f for f in context.get(kind, ()) if "thebe" not in f"{getattr(f, 'filename', f)} {getattr(f, 'attributes', '')}".lower()]
     if doctree is None:
         return
-    context["body"] = THEBE.sub("", context["body"]).replace('<th class="head', '<th scope="col" class="head')
+    body = THEBE.sub("", context["body"])
+    for old, new in PLAIN_ROLES:
+        body = body.replace(old, new)
+    context["body"] = body
     year, month, _ = __version__.split(".")
     facts = {
         "description": _first_words(doctree),
@@ -62,6 +68,13 @@ def tidy_page(app, pagename, templatename, context, doctree):
     }
     tags = (f'<meta name="{name}" content="{escape(content)}" />' for name, content in facts.items() if content)
     context["metatags"] = "\n".join([context.get("metatags", ""), *tags])
+
+
+def publish_headlines(app, exception):
+    """Put `headlines.json` beside the first page of a whole book: the numbers of its executed chapters, for machines."""
+    if exception is None and app.builder.format == "html" and "book/index" in app.env.found_docs:
+        folder = executed_notebooks() if app.config.nb_execution_mode != "off" else Path(app.srcdir, "book")
+        write_headlines(Path(app.outdir), folder)
 
 
 def _first_words(doctree):
@@ -77,5 +90,6 @@ def setup(app):
     app.connect("config-inited", start)
     app.connect("env-before-read-docs", read_in_order)
     app.connect("html-page-context", tidy_page, priority=900)
+    app.connect("build-finished", publish_headlines)
     app.setup_extension("kvfigures")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
