@@ -7,7 +7,6 @@ from typing import Any
 from kvmodel.cli.common import add_json, columns, emit
 from kvmodel.report import cite
 from kvmodel.report.lock import edition_of, find_book, identify, locked, published, read_lock
-from kvmodel.report.record import edition_here
 from kvmodel.units import KvError, refuse
 
 FORMATS = {"text": cite.full, "inline": cite.inline, "bibtex": cite.bibtex, "csl-json": cite.csl_text}
@@ -56,7 +55,7 @@ def cite_figure(args: argparse.Namespace) -> None:
     if args.format not in FORMATS:
         raise refuse("format", args.format, f"one of {' '.join(FORMATS)}", FORMATS)
     lock = read_lock(root)
-    record, edition = locked(lock, args.figure.removeprefix("fig:")), edition_of(lock, edition_here(root))
+    record, edition = locked(lock, args.figure.removeprefix("fig:")), edition_of(root, lock)
     document: dict[str, Any] = {"id": record.id, "text": cite.full(record, edition), "inline": cite.inline(record, edition)}
     document |= {"bibtex": cite.bibtex(record, edition), "csl-json": cite.csl(record, edition)}
     return emit(args, document, [FORMATS[args.format](record, edition).rstrip("\n")])
@@ -73,4 +72,5 @@ def _sentence(match: dict[str, Any]) -> str:
     if match["status"] == "published":
         return f"published: figure {match['figure']}, version {match['version']}, parameters p:{match['parameters_hash']} ({match['where']})"
     values = ", ".join(f"{name} = {cite.shown(value)}" for name, value in match.get("changed", {}).items()) or "default parameters"
-    return f"re-run: figure {match['figure']}, version {match['version']}, with {values} (p:{match['parameters_hash']}); {match['where']}; {match.get('command', '')}".rstrip("; ")
+    told = [f"re-run: figure {match['figure']}, version {match['version']}, with {values} (p:{match['parameters_hash']})", match["where"], match.get("command", "")]
+    return "; ".join(part for part in told if part)

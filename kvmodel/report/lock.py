@@ -4,14 +4,15 @@ It is written from the committed, executed chapters, so that a test can derive i
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from kvmodel.report.cite import command
-from kvmodel.report.record import BOOK, CITE_FILES, MIME, SUFFIXES, Edition, FigureRecord, Source, from_meta, load_sources, source
+from kvmodel.report.record import BOOK, CITE_FILES, MIME, SUFFIXES, Edition, FigureRecord, Source, edition_here, from_meta, load_sources, source
 from kvmodel.units import KvError, refuse
 
 LOCK = "book/figures.lock.json"
@@ -67,9 +68,16 @@ def published(lock: Lock, figure_id: str) -> dict[str, Any]:
     } | ({"retired": entry["retired"]} if "retired" in entry else {})
 
 
-def edition_of(lock: Lock, here: Edition) -> Edition:
-    """Return the edition of the lock file, with the commit of the checkout it stands in."""
-    return Edition(lock["version"], here.commit, here.dirty, lock.get("baseurl", ""))
+def base_address(root: Path) -> str:
+    """Return `html.baseurl` of `_config.yml`, the public address of the site; empty where it is not set."""
+    config = root / "_config.yml"
+    found = re.search(r"^[^#\n]*\bbaseurl:[ ]*[\"']?([^\"'\s,}#]+)", config.read_text("utf-8"), re.MULTILINE) if config.is_file() else None
+    return found[1] if found else ""
+
+
+def edition_of(root: Path, lock: Lock) -> Edition:
+    """Return the edition of the lock file, with the commit of the checkout at `root` and its public address."""
+    return replace(edition_here(root, base_address(root)), version=lock["version"])
 
 
 def notebook_figures(notebooks: Iterable[Path]) -> list[dict[str, Any]]:
@@ -90,7 +98,7 @@ def notebook_figures(notebooks: Iterable[Path]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def make_lock(old: Lock, metas: Iterable[Mapping[str, Any]], sources: Mapping[str, Source], version: str, base: str) -> Lock:
+def make_lock(old: Lock, metas: Iterable[Mapping[str, Any]], sources: Mapping[str, Source], version: str) -> Lock:
     """Return the lock file for these figures: ids never disappear, and the hashes of earlier versions stay listed.
 
     Raises
@@ -108,7 +116,7 @@ def make_lock(old: Lock, metas: Iterable[Mapping[str, Any]], sources: Mapping[st
     if unknown := [name for name in used if name not in sources]:
         raise refuse("source", unknown[0], "an id in data/sources.toml", sources)
     plain = {name: {k: v for k, v in asdict(sources[name]).items() if v} for name in used}
-    return {"book": BOOK, "version": version, "baseurl": base, "figures": dict(sorted(figures.items())), "sources": plain}
+    return {"book": BOOK, "version": version, "figures": dict(sorted(figures.items())), "sources": plain}
 
 
 def _entry(meta: Mapping[str, Any], before: Mapping[str, Any], version: str) -> dict[str, Any]:
@@ -120,19 +128,22 @@ def _entry(meta: Mapping[str, Any], before: Mapping[str, Any], version: str) -> 
 
 def derive_lock(root: Path) -> Lock:
     """Return the lock file that the executed chapters at `root` give, on top of the one that is there."""
-    import yaml  # in the book's environment only
-
     from kvmodel import __version__
 
-    config = yaml.safe_load((root / "_config.yml").read_text("utf-8"))
     old = read_lock(root) if (root / LOCK).is_file() else {}
     metas = notebook_figures(sorted((root / "book").glob("*.ipynb")))
-    return make_lock(old, metas, load_sources(root / "data" / "sources.toml"), __version__, (config.get("html") or {}).get("baseurl") or "")
+    return make_lock(old, metas, load_sources(root / "data" / "sources.toml"), __version__)
 
 
 def lock_text(lock: Lock) -> str:
     """Return the lock file as text."""
     return json.dumps(lock, indent=1, ensure_ascii=False) + "\n"
+
+
+def write_lock(root: Path) -> None:
+    """Write the lock file of the executed chapters at `root`, as a whole or not at all."""
+    text = lock_text(derive_lock(root))
+    (root / LOCK).write_text(text, "utf-8")
 
 
 def identify(file: Path, root: Path) -> dict[str, Any]:
@@ -194,11 +205,5 @@ def _json(path: Path) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def main() -> None:
-    """Write the lock file of the checkout in the current folder (`make refresh`)."""
-    root = Path.cwd()
-    (root / LOCK).write_text(lock_text(derive_lock(root)), "utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write_lock(Path.cwd())

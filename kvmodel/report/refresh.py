@@ -39,9 +39,9 @@ def main(names: Iterable[str]) -> None:
 
 
 def _derived(root: Path) -> None:
-    from kvmodel.report.lock import LOCK, derive_lock, lock_text
+    from kvmodel.report.lock import write_lock
 
-    (root / LOCK).write_text(lock_text(derive_lock(root)), "utf-8")
+    write_lock(root)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from kvmodel import __version__
-from kvmodel.report.lock import LOCK, derive_lock, read_lock
+from kvmodel.report.lock import LOCK, base_address, derive_lock, read_lock
 from kvmodel.report.publish import finish
 from kvmodel.report.record import Edition, edition_here
 from kvmodel.units import KvError, refuse
@@ -115,7 +115,7 @@ def main(argv: list[str] | None = None) -> int:
         if args.check:
             return 0
         if not args.layout:
-            edition = edition_here(root, read_lock(root)["baseurl"])
+            edition = edition_here(root, base_address(root))
             print(f"frozen: {freeze(root / args.site, dist, edition).relative_to(root)}, {edition.commit_words or 'no commit known'}")
         print(f"laid out: {lay_out(dist, root).relative_to(root)}")
     except KvError as error:

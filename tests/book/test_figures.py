@@ -47,7 +47,7 @@ def test_no_id_that_was_ever_committed_is_lost() -> None:
 
 @pytest.mark.parametrize("figure", CURRENT)
 def test_every_figure_can_be_cited_and_was_drawn_with_default_parameters(figure: str) -> None:
-    record, edition = lock.locked(LOCK, figure), Edition(LOCK["version"], "0a1b2c3d4e5f", base=LOCK["baseurl"])
+    record, edition = lock.locked(LOCK, figure), Edition(LOCK["version"], "0a1b2c3d4e5f", base=lock.base_address(ROOT))
     assert record.changed == {}
     assert record.parameters_hash == parameters_hash({name: p.value for name, p in record.parameters.items()})
     assert (ROOT / "book" / f"{record.chapter}.ipynb").is_file()

@@ -72,7 +72,7 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / "data" / "prices.csv").write_text("value,kind,source\n1,list-price,micron\n2,estimate,micron\n")
     notebook(root / "book" / "kv-size.ipynb", figure(), figure("per-rank", "y,2\n"))
     monkeypatch.chdir(root)
-    lock.main()
+    lock.write_lock(Path.cwd())
     return root
 
 
@@ -251,11 +251,11 @@ def test_the_lock_is_stable_and_holds_no_commit(book: Path) -> None:
 def test_an_id_is_never_lost_unless_it_is_retired(book: Path) -> None:
     notebook(book / "book" / "kv-size.ipynb", figure())
     with pytest.raises(KvError, match=r"figure per-rank: published, but no executed chapter draws it; .*retired"):
-        lock.main()
+        lock.write_lock(Path.cwd())
     held = json.loads((book / lock.LOCK).read_text())
     held["figures"]["per-rank"]["retired"] = {"since": "2026.12.0", "to": "kv-by-attention", "why": "told twice"}
     (book / lock.LOCK).write_text(json.dumps(held))
-    lock.main()
+    lock.write_lock(Path.cwd())
     assert json.loads((book / lock.LOCK).read_text())["figures"]["per-rank"]["retired"]["to"] == "kv-by-attention"
     made = site(book, figure())
     page = (made / "figures" / "per-rank" / "index.html").read_text()
@@ -268,23 +268,23 @@ def test_an_id_is_never_lost_unless_it_is_retired(book: Path) -> None:
 def test_earlier_versions_stay_listed(book: Path) -> None:
     old = lock.read_lock(book)
     changed = [figure(rows="x,2\n").meta(), figure("per-rank", "y,2\n").meta()]
-    new = lock.make_lock(old, changed, SOURCES, "2027.1.0", "")
+    new = lock.make_lock(old, changed, SOURCES, "2027.1.0")
     assert new["figures"]["kv-by-attention"]["history"] == [
         {"version": __version__, "parameters_hash": figure().parameters_hash, "data_sha256": figure().data_sha256}
     ]
-    again = lock.make_lock(new, changed, SOURCES, "2027.1.0", "")
+    again = lock.make_lock(new, changed, SOURCES, "2027.1.0")
     assert again == new
-    later = lock.make_lock(new, [figure(rows="x,3\n").meta(), changed[1]], SOURCES, "2027.2.0", "")
+    later = lock.make_lock(new, [figure(rows="x,3\n").meta(), changed[1]], SOURCES, "2027.2.0")
     assert [h["version"] for h in later["figures"]["kv-by-attention"]["history"]] == [__version__, "2027.1.0"]
 
 
 def test_two_figures_of_one_id_and_unknown_sources_are_refused(book: Path) -> None:
     notebook(book / "book" / "serving.ipynb", figure())
     with pytest.raises(KvError, match="figure kv-by-attention: two figures carry this id"):
-        lock.main()
+        lock.write_lock(Path.cwd())
     (book / "book" / "serving.ipynb").unlink()
     with pytest.raises(KvError, match="nearest: 'micron'"):
-        lock.make_lock({}, [figure().meta() | {"sources": ["micro"]}], SOURCES, __version__, "")
+        lock.make_lock({}, [figure().meta() | {"sources": ["micro"]}], SOURCES, __version__)
 
 
 # commands
@@ -428,7 +428,7 @@ def test_release_freezes_a_version_once_and_lays_out_all(book: Path, monkeypatch
     monkeypatch.setattr("kvmodel.__version__", next_version)
     before = {p: p.read_bytes() for p in frozen.rglob("*") if p.is_file()}
     notebook(book / "book" / "kv-size.ipynb", figure(rows="x,9\n"), figure("per-rank", "y,2\n"))
-    lock.main()
+    lock.write_lock(Path.cwd())
     site(book, figure(rows="x,9\n"), figure("per-rank", "y,2\n"), edition=Edition(next_version))
     assert release.main([]) == 0
     assert {p: p.read_bytes() for p in before} == before
@@ -460,9 +460,11 @@ def test_release_refuses_what_does_not_belong_together(book: Path, capsys: pytes
     assert release.main(["--layout"]) == 2
 
 
-def test_a_frozen_citation_carries_the_frozen_address(book: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (book / "_config.yml").write_text("html:\n  baseurl: https://kv.example.org/book\n")
-    lock.main()
+@pytest.mark.parametrize(
+    "line", ["html:\n  baseurl: {}/\n", 'html:\n  # the address\n  baseurl: "{}"  # public\n', "html: {{favicon: x, baseurl: {}, use_x: false}}\n"]
+)
+def test_a_frozen_citation_carries_the_frozen_address(book: Path, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (book / "_config.yml").write_text(line.format("https://kv.example.org/book"))
     address = f"https://kv.example.org/book/v/{__version__}/figures/per-rank/"
     assert address in kvmodel("cite", "per-rank", capsys=capsys)[1]
     assert address in kvmodel("cite", "per-rank", "--format", "csl-json", capsys=capsys)[1]
@@ -477,3 +479,9 @@ def test_kinds_come_from_tables_lists_and_cards() -> None:
 def test_producers_in_a_foot_line() -> None:
     assert cite.producers(figure()) == "Micron (2026), Undated note (n.d.)"
     assert cite.producers(replace(figure(), sources={})) == ""
+
+
+@pytest.mark.parametrize("line", ["", "html:\n  # baseurl: https://kv.example.org\n", "html:\n  baseurl:\n  favicon: x\n", 'html:\n  baseurl: ""\n'])
+def test_no_address_is_made_up(book: Path, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (book / "_config.yml").write_text(line)
+    assert "http" not in kvmodel("cite", "per-rank", "--format", "bibtex", capsys=capsys)[1]
