@@ -4,10 +4,10 @@ import argparse
 from typing import Any
 
 from kvmodel.cli.common import add_json, columns, emit
-from kvmodel.hardware import spec_ids
+from kvmodel.hardware import node, spec_ids
 from kvmodel.specfile import SPECS, Spec, Value, read_spec, shown
 from kvmodel.tier_checks import checks
-from kvmodel.tiers import Tier, tier, tier_ids
+from kvmodel.tiers import Tier, narrowest, rate, tier, tier_ids
 from kvmodel.units import format_seconds, refuse
 
 LISTED = ("memory_bytes", "capacity_bytes", "host_memory_bytes", "bandwidth_bytes_per_s", "read_bytes_per_s", "measured_bytes_per_s", "nominal_bytes_per_s")
@@ -59,11 +59,22 @@ def run_hardware(args: argparse.Namespace) -> None:
         if args.name not in spec_ids():
             raise refuse("hardware", args.name, "an id that kvmodel hardware lists", spec_ids())
         found = _read(args.name)
-        emit(args, found.plain(), [f"{found.id}: {found.name} ({found.kind})", *_text_lines(found), *_value_lines(found)])
+        ways = _ways(found)
+        document = found.plain() | ({"tiers": ways} if ways else {})
+        told = [f"from {t} to one accelerator: {shown('bytes_per_s', w['bytes_per_s_per_accelerator'])}, through {w['bottleneck']}" for t, w in ways.items()]
+        emit(args, document, [f"{found.id}: {found.name} ({found.kind})", *_text_lines(found), *_value_lines(found), *told])
         return
     specs = sorted((_read(i) for i in spec_ids()), key=lambda s: (("node", "accelerator", "link", "device").index(s.kind), s.id))
     rows = [["id", "class", "name", "capacity", "rate"], *([s.id, s.kind, s.name, _first(s, "bytes"), _first(s, "bytes_per_s")] for s in specs)]
     emit(args, [s.plain() for s in specs], columns(rows, right=(3, 4)))
+
+
+def _ways(found: Spec) -> dict[str, dict[str, Any]]:
+    """What each tier delivers to one accelerator of a node, and the hop that limits it; nothing for other specs."""
+    if found.kind != "node":
+        return {}
+    hops = {t: narrowest(node(found.id), t) for t in tier_ids()}
+    return {t: {"bytes_per_s_per_accelerator": rate(node(found.id), t), "bottleneck": hop.name} for t, hop in hops.items()}
 
 
 def _read(spec_id: str) -> Spec:

@@ -26,21 +26,6 @@ def residence_frame(drive: Spec, count: int) -> pd.DataFrame:
     return pd.DataFrame([{"name": "capacity / write rate", "write_rate": r, "seconds": residence_s(capacity, r), "kind": "derived"} for r in rates])
 
 
-def endurance_frame(count: int) -> pd.DataFrame:
-    """Return, for each rated drive of tiers 4 and 5, the least residence, the write budget of `count` drives and the time to fill them at full speed."""
-    rows = []
-    for d in devices():
-        for key, pattern in (("endurance_dwpd", "random"), ("sequential_dwpd", "sequential")):
-            dwpd, capacity, write = d.get(key), d.get("capacity_bytes"), d.get("write_bytes_per_s")
-            if dwpd and capacity:
-                least = endurance_residence_s(dwpd)
-                fill = residence_s(capacity, write) if write else None
-                budget = write_budget_bytes_per_s(capacity * count, dwpd)
-                row = {"name": f"{d.name}, {pattern}", "dwpd": dwpd, "value": least, "low": fill, "high": least, "budget": budget}
-                rows.append(row | {"kind": "derived", "label": format_seconds(least)})
-    return pd.DataFrame(rows).sort_values("value", kind="stable").reset_index(drop=True)
-
-
 def shelf(place: Node, drive: Spec, count: int) -> dict[str, float]:
     """Return what `count` drives are together: capacity, write rate, full-speed fill time, write budget of the rating (0 without one), least residence.
 

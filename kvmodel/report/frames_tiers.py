@@ -212,14 +212,13 @@ def recompute(place: Node, model: Card, context_tokens: int, kv_dtype: str) -> f
         return None
 
 
-def device_frame(tier_id: str, key: str, *, limit: float | None = None) -> pd.DataFrame:
-    """Return one row for each device of a tier that states `key`: value and range, as `ranges` draws them; `limit` caps what a slot lets through."""
+def device_frame(tier_id: str, key: str) -> pd.DataFrame:
+    """Return one row for each device of a tier that states `key`: value and range, as `ranges` draws them."""
     rows = []
     for d in sorted(devices(tier_id), key=lambda d: (not d.text.get("named"), d.name)):
         v = d.values.get(key)
         if v is not None and v.value is not None:
-            value = min(v.value, limit) if limit else v.value
-            rows.append(_range_row(d, v, value))
+            rows.append(_range_row(d, v, v.value))
     return pd.DataFrame(rows, columns=["name", "per", "value", "low", "high", "kind", "label", "source"])
 
 

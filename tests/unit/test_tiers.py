@@ -256,6 +256,14 @@ def test_lists_are_one_json_document(capsys):
     assert {"h100-8", "h100-sxm", "pcie5-x16", "micron-9650-pro"} <= {s["id"] for s in json.loads(capsys.readouterr().out)}
 
 
+def test_a_node_is_shown_with_what_each_tier_delivers(capsys):
+    assert main(["hardware", "h100-8", "--json"]) == 0
+    ways = json.loads(capsys.readouterr().out)["tiers"]
+    assert {t: w["bytes_per_s_per_accelerator"] for t, w in ways.items()} == {t: rate(node("h100-8"), t) for t in TIERS}
+    assert main(["hardware", "h100-sxm", "--json"]) == 0
+    assert "tiers" not in json.loads(capsys.readouterr().out)
+
+
 @pytest.mark.parametrize("argv", [["tiers", "moon"], ["hardware", "moon"], ["tiers", ""], ["hardware", "../tiers/near-memory"]])
 def test_an_unknown_name_exits_2_with_one_line(capsys, argv):
     assert main(argv) == 2
