@@ -72,5 +72,5 @@ def _sentence(match: dict[str, Any]) -> str:
     if match["status"] == "published":
         return f"published: figure {match['figure']}, version {match['version']}, parameters p:{match['parameters_hash']} ({match['where']})"
     values = ", ".join(f"{name} = {cite.shown(value)}" for name, value in match.get("changed", {}).items()) or "default parameters"
-    told = [f"re-run: figure {match['figure']}, version {match['version']}, with {values} (p:{match['parameters_hash']})", match["where"], match.get("command", "")]
-    return "; ".join(part for part in told if part)
+    told = f"re-run: figure {match['figure']}, version {match['version']}, with {values} (p:{match['parameters_hash']})"
+    return "; ".join(part for part in (told, match["where"], match.get("command", "")) if part)
