@@ -46,12 +46,14 @@ def _rows(app, docname):
         page, anchor = labels[label]
         number = app.env.toc_fignumbers.get(page, {}).get("figure", {}).get(anchor, ())
         row = {key: facts[key] for key in ("id", "title", "parameters_hash")} | {
+            "order": order.get(page, len(order)),
+            "chapter": app.env.titles[page].astext(),
             "number": ".".join(map(str, number)),
             "page": f"{up}figures/{figure}/index.html",
             "picture": f"{up}figures/{figure}/{figure}.svg",
             "anchor": f"{up}{page}.html#{anchor}",
         }
-        rows.append(((order.get(page, len(order)), number, figure), row))
+        rows.append(((row["order"], number, figure), row))
     return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
 
 

@@ -17,6 +17,7 @@ LATEX = str.maketrans({
     "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$",
 })  # fmt: skip
 NAMED_IN_LINE = 3  # more producers than this, and the first stands for all
+LISTED_IN_FULL = 8  # more sources than this, and their producers and years stand for them; titles are with the figure
 
 
 def inline(record: FigureRecord, edition: Edition) -> str:
@@ -37,8 +38,7 @@ def full(record: FigureRecord, edition: Edition) -> str:
     else:
         facts = f"figure {record.id}, parameters p:{record.parameters_hash}, data sha256:{data[:12] if address else data}"
         head = f"{AUTHORS} ({edition.year}). {_quoted(record.title)} [{facts}]. In: {BOOK}, version {edition.version}."
-    based = f"Based on: {'; '.join(map(_work, record.sources.values()))}{_processing(record)}." if record.sources else ""
-    return " ".join(part for part in (head, address, based, f"Licence {LICENCE}.") if part)
+    return " ".join(part for part in (head, address, _based(record), f"Licence {LICENCE}.") if part)
 
 
 def bibtex(record: FigureRecord, edition: Edition) -> str:
@@ -76,7 +76,8 @@ def csl(record: FigureRecord, edition: Edition) -> list[dict[str, Any]]:
 
 def csl_text(record: FigureRecord, edition: Edition) -> str:
     """Return the CSL-JSON document as text."""
-    return json.dumps(csl(record, edition), indent=1, ensure_ascii=False) + "\n"
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in csl(record, edition)[0].items())
+    return f"[\n {{\n{lines}\n }}\n]\n"
 
 
 def key(record: FigureRecord, edition: Edition) -> str:
@@ -131,6 +132,13 @@ def producers(record: FigureRecord) -> str:
 
 def _credit(record: FigureRecord) -> str:
     return f"; data: {producers(record)}{_processing(record)}" if record.sources else ""
+
+
+def _based(record: FigureRecord) -> str:
+    sources = list(record.sources.values())
+    if len(sources) > LISTED_IN_FULL:
+        return f"Based on {len(sources)} sources: {', '.join(credits(sources))}{_processing(record)}."
+    return f"Based on: {'; '.join(map(_work, sources))}{_processing(record)}." if sources else ""
 
 
 def _processing(record: FigureRecord) -> str:

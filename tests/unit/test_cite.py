@@ -73,6 +73,8 @@ def test_producers_are_named_once_with_their_years_and_at_most_three() -> None:
     assert "data: A (2024) and other sources – with minor processing." in cite.inline(figure(sources=four, processing="minor"), HERE)
     assert "data: A (2024), B (n.d.), C (n.d.)." in cite.inline(figure(sources=dict(list(four.items())[:3]), processing="none"), HERE)
     assert all(f'{n}, "T {n}"' in cite.full(figure(sources=four), HERE) for n in "ABCD")
+    many = {str(n): Source(f"T {n}", f"P{n % 5}", published=str(2020 + n % 2)) for n in range(9)}
+    assert "Based on 9 sources: P0 (2020, 2021), P1 (2020, 2021), P2 (2020, 2021), P3 (2020, 2021), P4 (2020) – with" in cite.full(figure(sources=many), HERE)
     twice = {"x": replace(MICRON, published="2025"), "y": MICRON, "z": replace(MICRON, title="Third")}
     assert "data: Micron (2025, 2026) –" in cite.inline(figure(sources=twice), HERE)
     nameless = {"x": Source("Config of a model", published="2024")}
@@ -117,6 +119,7 @@ def test_bibtex_key_takes_dots_and_dashes() -> None:
 def test_csl_json_renders(title: str, edition: Edition) -> None:
     f = figure(title=title, parameters=MORE if edition.recomputed else {})
     items = json.loads(cite.csl_text(f, edition))
+    assert items == cite.csl(f, edition)
     assert {"id", "type", "title", "author", "issued", "container-title", "version", "note"} <= items[0].keys()
     assert items[0]["type"] == "graphic"
     assert items[0]["title"] == title
