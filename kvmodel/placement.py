@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from kvmodel.attention import Terms
 from kvmodel.cards import Card
 from kvmodel.dtypes import KvFormat
 from kvmodel.hardware import Node, device
-from kvmodel.movement import race
-from kvmodel.sizing import kv_bytes
+from kvmodel.movement import race, recompute_s
 from kvmodel.tiers import capacity_bytes, rate, room, tier, tier_ids, units_needed, write_budget_bytes_per_s
 from kvmodel.units import KvError, refuse
 
@@ -22,7 +22,8 @@ class Sessions:
     """Live sessions of one kind.
 
     A session cycles: `active_s` of computing, then an idle gap drawn from `gaps` (seconds, share of turns; shares add up to 1; `inf` is a session that never
-    returns). It keeps `context_tokens`, of which `new_tokens` were added by its last turn and `shared_tokens` are a prefix that the whole class has in common.
+    returns; a new one takes its place). It keeps `context_tokens`, of which `shared_tokens` are a prefix that the whole class has in common; a turn adds
+    `new_tokens`, a mean over turns that counts a session's first prompt.
     """
 
     name: str
@@ -51,6 +52,10 @@ class Sessions:
         """Share of turns that return after more than `low` and at most `high` idle seconds."""
         return sum(share for gap, share in self.gaps if low < gap <= high)
 
+    def lost(self, drop_s: float) -> float:
+        """Share of turns that return after their KV was dropped: the next turn computes, and writes, the whole of it again."""
+        return sum(share for gap, share in self.gaps if drop_s < gap < math.inf)
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -70,7 +75,9 @@ def place(
     """Return the load of each tier named in `ages`, nearest first (Little's law on a renewal process).
 
     Resident: sessions * private bytes * share of time with an idle age in the tier's band (near memory: active time too), and one copy of each shared prefix.
-    Read: turns returning from the band * private bytes. Written: the bytes that turns add, once they reach the tier's age; with `write_through` at once.
+    Read: turns returning from the band * private bytes. Written: the bytes that turns add, once they reach the tier's age; with `write_through` at once;
+    all private bytes after a drop. Private is what a stored prefix cannot give: growth behind it, windows, the whole recurrent state. Bytes are geometry:
+    copies of latents on tensor-parallel ranks are not counted.
 
     Raises
     ------
@@ -83,31 +90,38 @@ def place(
     >>> [round(l.resident_bytes / 1e9) for l in place(card("llama-3.3-70b"), [chat])]
     [35, 171, 1155, 1260, 0]
     """
-    ages = _checked(ages or AGES)
+    ages, terms = _checked(AGES if ages is None else ages), card.terms(kv_dtype)
     drop, held, low = max(ages.values()), 0.0, 0.0
     loads: list[Load] = []
     for name, high in ages.items():
         resident = read = written = returns = 0.0
         for group in fleet:
-            whole, shared = (int(kv_bytes(card, n, kv_dtype=kv_dtype)) if n else 0 for n in (group.context_tokens, group.shared_tokens))
-            private, turns = whole - shared, group.sessions / group.cycle_s(drop)
+            private, turns = _beyond(terms, group.context_tokens, group.shared_tokens), group.sessions / group.cycle_s(drop)
+            shared = terms.stored(group.shared_tokens) if group.shared_tokens else 0
             share = group.share_between(low, high, drop) + (group.active_s / group.cycle_s(drop) if not loads else 0.0)
             resident += group.sessions * private * share + (shared if not loads else 0)
             back = group.returning(low, high) if loads else 0.0
             returns += turns * back
             read += turns * back * private
-            written += turns * _written(group, private, whole, low if loads else -1.0, write_through) if loads else 0.0
+            added = _beyond(terms, group.context_tokens, group.context_tokens - group.new_tokens)
+            written += turns * _written(group, private, added, low, drop, write_through) if loads else 0.0
         held += resident
         loads.append(Load(name, resident, held, read, written, returns))
         low = high
     return loads
 
 
-def _written(group: Sessions, private: float, whole: float, low: float, write_through: bool) -> float:
+def _beyond(terms: Terms, tokens: int, prefix: int) -> int:
+    """Bytes of a sequence of `tokens` that its first `prefix` tokens cannot give: later entries, windows as far as they reach back, the whole state."""
+    kept = ((t.bytes, tokens // t.ratio - prefix // t.ratio, t.window) for t in terms.terms)
+    return terms.state_bytes + sum(size * (n if window is None else min(n, window)) for size, n, window in kept)
+
+
+def _written(group: Sessions, private: float, added: float, low: float, drop: float, write_through: bool) -> float:
     """Bytes written to a tier per turn: what turns add, in one go when the age is reached, never more than the session has."""
-    added = whole * group.new_tokens / group.context_tokens
+    lost = group.lost(drop)
     reach = 1.0 if write_through else group.returning(low, math.inf)
-    return min(added, private * reach)
+    return min(lost * private + (1 - lost) * min(added, private), private * reach)
 
 
 def _checked(ages: Mapping[str, float]) -> dict[str, float]:
@@ -191,16 +205,14 @@ def pyramids(
     ------
     KvError : weights that do not fit the node
     """
-    ages = _checked(ages or AGES)
+    ages = _checked(AGES if ages is None else ages)
     context = max(fleet, key=lambda g: g.context_tokens).context_tokens
     worth = [t for t in list(ages)[1:] if race(card, context, t, node, tp=tp, kv_dtype=kv_dtype).speedup > 1]
-    found = [_pyramid(card, fleet, node, chosen, ages, tp, kv_dtype) for n in range(len(worth) + 1) for chosen in combinations(worth, n)]
+    found = [_pyramid(card, fleet, node, chosen, ages, kv_dtype) for n in range(len(worth) + 1) for chosen in combinations(worth, n)]
     return sorted(found, key=lambda p: (p.nodes * node.accelerators + p.recompute_accelerators, len(p.tiers)))
 
 
-def _pyramid(
-    card: Card, fleet: Sequence[Sessions], node: Node, chosen: tuple[str, ...], ages: Mapping[str, float], tp: int, kv_dtype: str | KvFormat
-) -> Pyramid:
+def _pyramid(card: Card, fleet: Sequence[Sessions], node: Node, chosen: tuple[str, ...], ages: Mapping[str, float], kv_dtype: str | KvFormat) -> Pyramid:
     kept = {"near-memory": ages["near-memory"]} | {t: ages[t] for t in chosen}
     loads = place(card, fleet, kv_dtype=kv_dtype, ages=kept)
     counts = {load.tier: nodes_needed(load, node, card) for load in loads}
@@ -210,7 +222,7 @@ def _pyramid(
     drop = max(kept.values())
     recompute = 0.0
     for group in fleet:
-        lost = group.sessions / group.cycle_s(drop) * sum(share for gap, share in group.gaps if drop < gap < math.inf)
-        if lost:
-            recompute += lost * race(card, group.context_tokens, "near-memory", node, tp=tp, kv_dtype=kv_dtype).recompute_accelerator_s
+        per_s = group.sessions / group.cycle_s(drop) * group.lost(drop)
+        if per_s:
+            recompute += per_s * recompute_s(card, group.context_tokens - group.shared_tokens, group.shared_tokens, node.accelerator)
     return Pyramid(tuple(kept), tuple(loads), counts[binding] or 0, binding, recompute)

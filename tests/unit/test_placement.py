@@ -56,6 +56,27 @@ def test_a_shared_prefix_is_stored_once_and_not_moved():
     assert place(MODEL, [shared])[1].read_bytes_per_s == pytest.approx(place(MODEL, [apart])[1].read_bytes_per_s / 4)
 
 
+def test_what_a_shared_prefix_cannot_give_stays_private():
+    """A window reaches back behind the prefix, and every session has its own state: none of these may come out as zero bytes."""
+    gone = ((60.0, 1.0),)
+    for model, tokens in (("mistral-7b-v0.1", 2_000), ("mamba-codestral-7b-v0.1", 8_000), ("llama-3.3-70b", 2_000)):
+        got = place(card(model), [Sessions("x", 1000, 8_000, 500, 10.0, gone, shared_tokens=6_000)])
+        assert sum(one.resident_bytes for one in got) == pytest.approx(1000 * kv_bytes(card(model), tokens) + kv_bytes(card(model), 6_000))
+    state = place(card("mamba-codestral-7b-v0.1"), [Sessions("x", 1000, 8_000, 500, 10.0, gone)])[1]
+    assert state.write_bytes_per_s == pytest.approx(1000 / 70 * kv_bytes(card("mamba-codestral-7b-v0.1"), 1))  # a turn changes all of the state
+
+
+def test_after_a_drop_everything_is_written_again():
+    late = Sessions("late", 1000, 8_000, 500, 10.0, ((60.0, 0.5), (10_000.0, 0.5)))
+    near, main = place(MODEL, [late], ages={"near-memory": 10.0, "main-memory": 300.0})
+    turns = 1000 / (10 + 0.5 * 60 + 0.5 * 300)
+    assert main.write_bytes_per_s == pytest.approx(turns * (0.5 * kv_bytes(MODEL, 8_000) + 0.5 * kv_bytes(MODEL, 500)))
+    assert main.read_bytes_per_s == pytest.approx(turns * 0.5 * kv_bytes(MODEL, 8_000))
+    ends = Sessions("ends", 1000, 8_000, 500, 10.0, ((60.0, 0.5), (math.inf, 0.5)))
+    assert place(MODEL, [ends], ages={"near-memory": 10.0, "main-memory": 300.0})[1].write_bytes_per_s == pytest.approx(turns * kv_bytes(MODEL, 500))
+    assert near.write_bytes_per_s == 0
+
+
 def test_overflow_and_endurance():
     assert overflow(Load("near-memory", 1, 1, 0, 0, 0), Supply("near-memory", 2, 1, 1, None)) == {}
     worn = overflow(Load("context-storage", 0, 1, 0, 9e9, 0), Supply("context-storage", 2, 1e10, 1e10, 3e9))
