@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from kvmodel.tables import read
 from kvmodel.units import KvError, refuse
 
-DATA = Path(__file__).parents[1] / "data"
 DRAWS, SEED = 2000, 1
 RULES = ("epoch", "record", "all")  # epoch: among the top_k longest at release; record: the longest; all: every new model
-NEEDED = ("lab", "name", "release_date", "context_limit", "exclude_from_fit")
 EPOCH_CUTOFF = "2025-06-25"  # day of Epoch's published fit
 
 
@@ -41,42 +40,30 @@ def windows(path: Path | None = None) -> pd.DataFrame:
 
     Raises
     ------
-    KvError : a missing column, a date or a window that cannot be read, with table and row
+    KvError : a column, a date or a window that the table refuses, with line; a row that enters fits without the day of its release
+
+    Examples
+    --------
+    >>> len(windows())
+    263
     """
-    file = path or DATA / "context_windows.csv"
-    table = pd.read_csv(file, dtype=str, keep_default_na=False)
-    missing = [c for c in NEEDED if c not in table]
-    if missing:
-        raise KvError(f"{file.name}: column {missing[0]!r} is missing; accepted: a table with {' '.join(NEEDED)}")
-    fitted = table[table["exclude_from_fit"] == ""].copy()
-    fitted["date"] = _dates(fitted, file.name)
-    fitted["context_tokens"] = _tokens(fitted, file.name)
+    table = read("context_windows", path)
+    fitted = table[table["left_out_because"] == ""].copy()
+    days = fitted["release_date"].str.len() == len("2024-06-30")
+    if not days.all():
+        row = fitted.index[~days][0]
+        raise refuse(f"context_windows, line {row + 2}: release_date", fitted.loc[row, "release_date"], "a full date, YYYY-MM-DD, where a row enters fits")
+    fitted["date"] = pd.to_datetime(fitted["release_date"], format="%Y-%m-%d")
     fitted["year"] = decimal_year(fitted["date"])
-    key = [fitted["lab"], fitted["name"].str.replace("(latest)", "", regex=False).str.strip().str.lower(), fitted["context_limit"], fitted["release_date"].str[:7]]
-    fitted = fitted[~pd.concat(key, axis=1, keys=list("abcd")).duplicated()]
-    return fitted.sort_values(["date", "lab", "name"], kind="stable").reset_index(drop=True)
-
-
-def _dates(table: pd.DataFrame, name: str) -> "pd.Series[Any]":
-    dates = pd.to_datetime(table["release_date"], format="%Y-%m-%d", errors="coerce")
-    if dates.isna().any():
-        row = table.index[dates.isna()][0]
-        raise KvError(f"{name}: row {row + 2}: release_date {table.loc[row, 'release_date']!r} is not a date; accepted: YYYY-MM-DD where a row enters fits")
-    return dates
-
-
-def _tokens(table: pd.DataFrame, name: str) -> "pd.Series[Any]":
-    tokens = pd.to_numeric(table["context_limit"], errors="coerce")
-    wrong = tokens.isna() | (tokens < 1)
-    if wrong.any():
-        row = table.index[wrong][0]
-        raise KvError(f"{name}: row {row + 2}: context_limit {table.loc[row, 'context_limit']!r} is not accepted; accepted: tokens above 0")
-    return tokens.astype("int64")
+    name = fitted["name"].str.replace("(latest)", "", regex=False).str.strip().str.lower()
+    key = pd.concat([fitted["lab"], name, fitted["context_tokens"], fitted["release_date"].str[:7]], axis=1, keys=list("abcd"))
+    return fitted[~key.duplicated()].sort_values(["date", "lab", "name"], kind="stable").reset_index(drop=True)
 
 
 def decimal_year(dates: "pd.Series[Any]") -> "pd.Series[Any]":
     """Return year + (day of the year - 1) / 365.25."""
-    return dates.dt.year + (dates.dt.day_of_year - 1) / 365.25
+    years: pd.Series[Any] = dates.dt.year + (dates.dt.day_of_year - 1) / 365.25
+    return years
 
 
 def frontier(models: pd.DataFrame, rule: str, start: str, end: str, top_k: int = 10, *, pool: str = "window") -> pd.DataFrame:
