@@ -35,6 +35,10 @@ class Setup:
     headlines: set[str] = field(default_factory=set)
     figures: set[str] = field(default_factory=set)
 
+    def begin(self, slug: str, values: dict[str, Value], parameters: dict[str, Parameter]) -> None:
+        """Start a chapter: nothing is recorded in it yet."""
+        self.slug, self.values, self.parameters, self.headlines, self.figures = slug, values, parameters, set(), set()
+
     @property
     def hash(self) -> str:
         """The hash of the parameter values."""
@@ -52,7 +56,7 @@ def chapter(slug: str, **values: Any) -> SimpleNamespace:
     KvError : a value that its rule refuses
     """
     checked = check_values(slug, values)
-    current.__init__(slug, checked, _described(slug, checked))  # type: ignore[misc]
+    current.begin(slug, checked, _described(slug, checked))
     found = SimpleNamespace(**checked)
     if "model" in checked:
         found.card = find_model(str(checked["model"]))

@@ -20,7 +20,7 @@ def config() -> dict[str, Any]:
         "background": "#ffffff",
         "padding": 8,
         "font": FONT,
-        "view": {"stroke": None, "continuousWidth": 380, "continuousHeight": 260},
+        "view": {"stroke": None, "continuousWidth": 340, "continuousHeight": 260},
         "axis": text | {"gridColor": GRID, "domainColor": QUIET, "tickColor": QUIET, "labelLimit": 260, "titlePadding": 8},
         "legend": text | {"labelLimit": 320, "symbolSize": 110, "orient": "bottom", "columns": 2},
         "header": text,
@@ -53,7 +53,7 @@ def wrap(text: str, pixels: float, size: float, *, bold: bool = False) -> list[s
 
 def plate(svg: str, foot: str) -> str:
     """Return the picture on a white plate with the foot line below it: what a picture says of itself when it is pasted into a slide."""
-    width, height = (float(re.search(rf'<svg[^>]*\s{side}="([\d.]+)', svg)[1]) for side in ("width", "height"))  # type: ignore[index]
+    width, height = (float(re.findall(rf'<svg[^>]*\s{side}="([\d.]+)', svg)[0]) for side in ("width", "height"))
     lines = wrap(foot, width - 16, FOOT_SIZE)
     whole = height + len(lines) * FOOT_LINE + 4
     style = f'font-family="{FONT}" font-size="{FOOT_SIZE}" fill="{QUIET}"'
