@@ -45,7 +45,7 @@ def _rows(app, docname):
             continue
         page, anchor = labels[label]
         number = app.env.toc_fignumbers.get(page, {}).get("figure", {}).get(anchor, ())
-        row = {key: facts[key] for key in ("id", "title", "parameters_hash")} | {
+        row = {key: facts[key] for key in ("id", "title", "alt", "parameters_hash")} | {
             "order": order.get(page, len(order)),
             "chapter": app.env.titles[page].astext(),
             "number": ".".join(map(str, number)),

@@ -121,7 +121,8 @@ def credits(sources: Iterable[Source]) -> list[str]:
     years: dict[str, list[str]] = {}
     for source in sources:
         years.setdefault(_line(source.credit), []).append(source.year)
-    return [f"{name} ({', '.join(sorted(set(found)))})" for name, found in years.items()]
+    dated = {name: sorted(set(found) - {UNDATED}) or [UNDATED] for name, found in years.items()}
+    return [f"{name} ({', '.join(found)})" for name, found in dated.items()]
 
 
 def producers(record: FigureRecord) -> str:

@@ -55,7 +55,7 @@ def moved(figure_id: str, entry: Mapping[str, Any], place: Place) -> str:
 
 
 def listing(figures: Sequence[Mapping[str, Any]]) -> str:
-    """Return the list of the page of every figure: in order of reading, each with id, title, parameters_hash,
+    """Return the list of the page of every figure: in order of reading, each with id, title, alt, parameters_hash,
     order and title of its chapter, number, picture, page and anchor.
     """
     return _render("listing.html", figures=figures)

@@ -19,6 +19,7 @@ LICENCE = "CC BY 4.0"
 LICENCE_URL = "https://creativecommons.org/licenses/by/4.0/"
 MIME = "application/vnd.kvmodel.figure+json"  # in a figure's notebook output; the lock file is written from it
 FIGURE_ID = re.compile(r"[a-z][a-z0-9-]{2,40}")
+UNDATED = "n.d."
 PROCESSING = ("none", "minor", "major")
 SOURCE_KEYS = ("title", "producer", "url", "published", "accessed", "licence")
 SUFFIXES = ("svg", "png", "csv", "vl.json")
@@ -56,7 +57,7 @@ class Source:
     def year(self) -> str:
         """The year of publication, `n.d.` where the source gives none."""
         match = re.match(r"\d{4}", self.published)
-        return match[0] if match else "n.d."
+        return match[0] if match else UNDATED
 
     @property
     def credit(self) -> str:

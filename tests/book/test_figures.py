@@ -108,7 +108,7 @@ def test_the_built_figures_are_those_of_the_lock_and_their_addresses_exist() -> 
 
 def test_the_list_of_figures_shows_each_once() -> None:
     page = (SITE / "book" / "figures.html").read_text("utf-8")
-    assert len(re.findall(r'<a class="kv-thumb"', page)) == len(CURRENT)
+    assert len(re.findall(r'<img class="kv-thumb"', page)) == len(CURRENT)
     assert all(f'href="../figures/{figure}/index.html"' in page for figure in CURRENT)
 
 

@@ -75,7 +75,7 @@ def test_producers_are_named_once_with_their_years_and_at_most_three() -> None:
     assert all(f'{n}, "T {n}"' in cite.full(figure(sources=four), HERE) for n in "ABCD")
     many = {str(n): Source(f"T {n}", f"P{n % 5}", published=str(2020 + n % 2)) for n in range(9)}
     assert "Based on 9 sources: P0 (2020, 2021), P1 (2020, 2021), P2 (2020, 2021), P3 (2020, 2021), P4 (2020) – with" in cite.full(figure(sources=many), HERE)
-    twice = {"x": replace(MICRON, published="2025"), "y": MICRON, "z": replace(MICRON, title="Third")}
+    twice = {"x": replace(MICRON, published="2025"), "y": MICRON, "z": replace(MICRON, title="Third", published="")}
     assert "data: Micron (2025, 2026) –" in cite.inline(figure(sources=twice), HERE)
     nameless = {"x": Source("Config of a model", published="2024")}
     assert "data: Config of a model (2024)" in cite.inline(figure(sources=nameless), HERE)
