@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kvmodel.report.record import AUTHORS, BOOK, LICENCE, Edition, FigureRecord, Source
+from kvmodel.report.record import AUTHORS, BOOK, LICENCE, UNDATED, Edition, FigureRecord, Source
 
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 LATEX = str.maketrans({
