@@ -25,7 +25,7 @@ def start(app, config):
     """Make what pages load; where chapters are executed, let nothing of an earlier build stand: package or data may have changed."""
     write_vendor(Path(app.confdir, config.html_static_path[0]))
     figures = Path(app.srcdir, "_figures")
-    if config.nb_execution_mode != "off":
+    if config.nb_execution_mode != "off" and "KVMODEL_RUN" not in os.environ:  # a run brings executed chapters and their figures
         os.environ["KVMODEL_BUILD"] = str(app.srcdir)
         shutil.rmtree(figures, ignore_errors=True)
         Path(app.doctreedir, "environment.pickle").unlink(missing_ok=True)

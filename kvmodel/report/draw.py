@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from select import select
-from subprocess import PIPE, Popen
 
 from kvmodel import __version__
 from kvmodel.report import cite, theme
-from kvmodel.report.execute import RunError
+from kvmodel.report.execute import helper
 from kvmodel.report.folder import write
 from kvmodel.report.publish import write_folder
 from kvmodel.report.record import FigureRecord
@@ -58,16 +57,9 @@ def beside(figures: Path) -> Iterator[None]:
     RunError : a figure could not be drawn
     """
     (figures.parent / "todo").mkdir(parents=True)
-    process = Popen([sys.executable, "-m", "kvmodel.report.draw", str(figures)], stdin=PIPE, stderr=PIPE, text=True, start_new_session=True)
-    try:
+    with helper("draw", str(figures)) as finish:
         yield
-    except BaseException:
-        process.kill()
-        process.communicate()
-        raise
-    _, said = process.communicate()
-    if process.returncode:
-        raise RunError(f"figures: not drawn: {' '.join(said.split())[-300:]}")
+        finish("")
 
 
 def main(figures: Path) -> None:

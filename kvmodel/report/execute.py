@@ -3,17 +3,21 @@
 import hashlib
 import os
 import platform
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from pathlib import Path
-from subprocess import DEVNULL
-from threading import Event
+from subprocess import DEVNULL, PIPE, Popen
+from threading import Event, Lock
 from typing import Any
 
 from kvmodel.report.chapters import Chapter
 from kvmodel.report.parameters import Value, rewritten
 
 Notebook = Any  # nbformat.NotebookNode: a dict that is its own namespace
+RUN_ENV = "KVMODEL_RUN"
+IMPORTS = Lock()  # these packages import each other in circles: two threads at once would meet half a module
 HEADLINE = "application/vnd.kvmodel.headline+json"
 Progress = Callable[[str], None]  # is told in a few words how far the work is
 
@@ -46,10 +50,11 @@ def execute(slug: str, text: str, values: Mapping[str, Value], folder: Path, pro
     Lost : the kernel died
     Stopped : Ctrl-C, or `stop` was set
     """
-    import nbformat  # after the checks: a refusal should not wait for these
-    import papermill
-    from nbclient.exceptions import DeadKernelError
-    from papermill.exceptions import PapermillExecutionError
+    with IMPORTS:  # after the checks: a refusal should not wait for these
+        import nbformat
+        import papermill
+        from nbclient.exceptions import DeadKernelError
+        from papermill.exceptions import PapermillExecutionError
 
     notebook = nbformat.reads(text, as_version=4)
     shift, cells, now = int(bool(values)), len(notebook.cells), [0]
@@ -82,6 +87,38 @@ def _silent() -> type:
         await AsyncKernelManager.start_kernel(manager, stderr=DEVNULL, **options)
 
     return type("Silent", (AsyncKernelManager,), {"start_kernel": start_kernel})
+
+
+@contextmanager
+def running(source: Path) -> Iterator[None]:
+    """Tell kernels that are started meanwhile where the notebooks (`book/`) and figure files (`_figures/`) of this run are."""
+    os.environ[RUN_ENV] = str(source)
+    try:
+        yield
+    finally:
+        del os.environ[RUN_ENV]
+
+
+@contextmanager
+def helper(module: str, *words: str) -> Iterator[Callable[[str], None]]:
+    """Run a module of this package in a process of its own; the function yielded sends it the last it has to know and waits for its end.
+
+    Raises
+    ------
+    RunError : it failed (from the function); what it said is the reason
+    """
+    process = Popen([sys.executable, "-m", f"kvmodel.report.{module}", *words], stdin=PIPE, stdout=DEVNULL, stderr=PIPE, text=True, start_new_session=True)
+
+    def finish(told: str = "") -> None:
+        _, said = process.communicate(told)
+        if process.returncode:
+            raise RunError(f"{module}: failed: {' '.join(said.split())[-300:]}")
+
+    try:
+        yield finish
+    finally:
+        process.kill()
+        process.wait()
 
 
 def _parameters_cell(notebook: Notebook) -> int:

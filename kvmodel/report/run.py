@@ -2,26 +2,24 @@
 
 import hashlib
 import json
-import os
 import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 from kvmodel import __version__
 from kvmodel.report import chapters as book
-from kvmodel.report import cite, draw, folder
+from kvmodel.report import cite, draw, folder, page
 from kvmodel.report.chapters import GATHER, INDEX, Chapter
-from kvmodel.report.execute import HEADLINE, Notebook, Progress, cores, execute, inputs, quiet, records, side_by_side
+from kvmodel.report.execute import HEADLINE, Notebook, Progress, cores, execute, inputs, quiet, records, running, side_by_side
 from kvmodel.report.parameters import Value, named_values, parameters_hash, rule
 from kvmodel.report.record import MIME as FIGURE
 from kvmodel.units import refuse, significant
 
 NEW = {"text": "new", "value": None}
-RUN_ENV = "KVMODEL_RUN"  # tells figures and the front page where the notebooks and figure files of this run are
 
 
 @dataclass(frozen=True)
@@ -144,15 +142,14 @@ def _facts(plan: Plan) -> dict[str, Any]:
 
 
 def _make(plan: Plan, work: Path, progress: Progress) -> dict[str, Any]:
-    from kvmodel.report import page
-
     began = time.perf_counter()
-    Thread(target=page.warm, daemon=True).start()  # the imports of the page builder, while the kernel computes
-    done = notebooks(plan, work / "source", progress)
-    executed = time.perf_counter()
-    headlines = compare(plan, done)
-    progress(f"{plan.name}: pages")
-    page.build(plan.root, work, done, notice(plan), {"comparison": comparison(plan, headlines)} if plan.whole else None)
+    with page.builder() as build:
+        done = notebooks(plan, work / "source", progress)
+        executed = time.perf_counter()
+        headlines = compare(plan, done)
+        progress(f"{plan.name}: pages")
+        pages = {"comparison": comparison(plan, headlines)} if plan.whole else None
+        build(root=plan.root, work=work, slugs=list(done), notice=notice(plan), pages=pages)
     ended = time.perf_counter()
     return {
         "seconds": {"notebooks": round(executed - began, 3), "pages": round(ended - executed, 3), "total": round(ended - began, 3)},
@@ -175,14 +172,10 @@ def notebooks(plan: Plan, source: Path, progress: Progress = quiet) -> dict[str,
         done[slug] = execute(slug, plan.chapters[slug].text, plan.values[slug], plan.root / "book", progress, stop)
         nbformat.write(done[slug], source / "book" / f"{slug}.ipynb")
 
-    os.environ[RUN_ENV] = str(source)
-    try:
-        with draw.beside(source / "_figures" / "figures"):
-            free = [slug for slug in plan.chapters if slug not in GATHER]
-            side_by_side(one, free, cores() if len(free) > 1 else 0)
-            side_by_side(one, [slug for slug in GATHER if slug in plan.chapters], 0)
-    finally:
-        os.environ.pop(RUN_ENV)
+    with running(source), draw.beside(source / "_figures" / "figures"):
+        free = [slug for slug in plan.chapters if slug not in GATHER]
+        side_by_side(one, free, cores() if len(free) > 1 else 0)
+        side_by_side(one, [slug for slug in GATHER if slug in plan.chapters], 0)
     return {slug: done[slug] for slug in plan.chapters}
 
 

@@ -1,7 +1,6 @@
 """Every chapter with other values, one set of them extreme: no error, and no number of the published page left in its sentences, figures and tables."""
 
 import json
-import os
 import re
 from functools import cache
 from pathlib import Path
@@ -12,8 +11,7 @@ import nbformat
 import pytest
 
 from kvmodel.report.chapters import INDEX, book_root, chapters
-from kvmodel.report.execute import HEADLINE, execute, records
-from kvmodel.report.run import RUN_ENV
+from kvmodel.report.execute import HEADLINE, execute, records, running
 
 ROOT = book_root()
 CHAPTERS = chapters(ROOT)
@@ -47,11 +45,8 @@ def executed(name: str, slug: str) -> Any:
     """Return one chapter executed with a set of values, figure files and all."""
     chapter = CHAPTERS[slug]
     known = {n: v for n, v in SETS[name].items() if n in chapter.parameters}
-    os.environ[RUN_ENV] = str(folder(name))
-    try:
+    with running(folder(name)):
         notebook = execute(slug, chapter.text, chapter.values({}, known), ROOT / "book")
-    finally:
-        del os.environ[RUN_ENV]
     (folder(name) / "book").mkdir(exist_ok=True)
     nbformat.write(notebook, folder(name) / "book" / f"{slug}.ipynb")
     return notebook
