@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from kvmodel import demand, growth
+from kvmodel import demand, drivers, growth
 from kvmodel.cards import find_model
 from kvmodel.claims import Outcome, Reading
 from kvmodel.hardware import accelerator, node, spec_ids
@@ -71,7 +71,7 @@ def servers_factor(model: str, context_tokens: int, servers: int) -> Outcome:
 def reasoning(quantile: float) -> Outcome:
     """Tokens generated over tokens returned, per request of DeepSeek-R1 in production."""
     m = demand.reasoning_multiplier()
-    memory = demand.end_multiplier(1268.2, 1527.4, 0.7434)
+    memory = demand.end_multiplier(*drivers.reasoning_request())
     readings = (Reading("share of requests inside 3 to 10", m.share(3, 10), "share"), Reading("KV at the end of a request", memory, "x"))
     return Outcome(m.quantile(quantile), m.quantile(0.1), m.quantile(0.9), readings=readings, note="KV rises less: the prompt is cached too")
 
@@ -126,21 +126,9 @@ def window_growth_low(rule: str, start: str, end: str, top_k: int, pool: str) ->
 def agent_context(baseline: str) -> Outcome:
     """Tokens in an agent's request over those in a chat request of a baseline."""
     agent = demand.inputs()["agent_tokens_2025"].value
-    means = chat_means()
+    means = drivers.chat_means()
     readings = tuple(Reading(f"against {name}", agent / mean, "x") for name, mean in means.items())
     return Outcome(agent / means[baseline], min(r.value for r in readings), max(r.value for r in readings), readings=readings)
-
-
-@cache
-def chat_means() -> dict[str, float]:
-    """Return the mean input tokens of chat in each trace: Kimi 2024, Azure 2023, ServeGen's large model and DeepSeek-R1."""
-    import pandas as pd
-
-    traces = DATA / "traces"
-    kimi = pd.read_json(traces / "mooncake_conversation.jsonl.gz", lines=True)["input_length"].mean()
-    azure = pd.read_csv(traces / "azure_llm_2023_conv.csv.gz")["ContextTokens"].mean()
-    pools = {"ServeGen m-large": "language/m-large", "ServeGen DeepSeek-R1": "reason/deepseek-r1"}
-    return {"Kimi chat 2024": float(kimi), "Azure chat 2023": float(azure)} | {n: demand.servegen(p, "input_tokens").mean for n, p in pools.items()}
 
 
 def tier_check(id: str, model: str) -> Outcome:

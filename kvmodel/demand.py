@@ -17,6 +17,7 @@ from kvmodel.units import KvError, refuse
 
 SPEC = Path(__file__).parent / "specs" / "demand.toml"
 TRACES = Path(__file__).parents[1] / "data" / "traces"
+BASE_YEAR = 2025  # of the inputs
 CASES = ("low", "base", "high")
 GROWTH_RULES = ("flat", "windows", "article")  # growth of the tokens in a request: none; as the windows of all new models; as the article says of the frontier
 YEARS = range(2023, 2031)
@@ -120,10 +121,12 @@ class Input:
     kind: str
     sources: tuple[str, ...]
     why: str
+    more_is_less: bool = False
 
-    def at(self, case: str) -> float:
-        """The value of a case: low, base or high."""
-        return {"low": self.low, "base": self.value, "high": self.high}[case]
+    def at(self, case: str, year: int = BASE_YEAR) -> float:
+        """The value of a case: the end that lowers the total for `low`, that raises it for `high`. Faster growth up to 2025 means less before it."""
+        falls = self.more_is_less != (self.unit.startswith("x/year") and year < BASE_YEAR)
+        return {"low": self.high if falls else self.low, "base": self.value, "high": self.low if falls else self.high}[case]
 
 
 @cache
@@ -138,7 +141,8 @@ def _input(name: str, e: Mapping[str, Any]) -> Input:
     sources = e.get("source", ())
     if not (0 < e["low"] <= e["value"] <= e["high"]) or not sources or (e["kind"] == "assumption" and "reason" not in e):
         raise KvError(f"demand.toml: {name} is not accepted; accepted: 0 < low <= value <= high, a source, and a reason for an assumption")
-    return Input(e["value"], e["low"], e["high"], e["unit"], e["kind"], (sources,) if isinstance(sources, str) else tuple(sources), why)
+    named = (sources,) if isinstance(sources, str) else tuple(sources)
+    return Input(e["value"], e["low"], e["high"], e["unit"], e["kind"], named, why, e.get("more_is_less", False))
 
 
 def fleet(case: str = "base", year: int = 2026, growth_rule: str = "flat", *, override: Mapping[str, float] | None = None) -> pd.DataFrame:
@@ -149,14 +153,14 @@ def fleet(case: str = "base", year: int = 2026, growth_rule: str = "flat", *, ov
 
     Parameters
     ----------
-    case : `low`, `base` or `high` of every input together: an envelope, not a probability
-    year : 2023 to 2030
+    case : `low`, `base` or `high`: every input at the end that lowers or raises the total, together: an envelope, not a probability
+    year : 2023 to 2030; before 2025 a back-cast from the inputs of 2025
     growth_rule : growth of tokens per request from 2025 on, and back: `flat`, `windows`, `article`
     override : values that replace inputs by name
 
     Returns
     -------
-    DataFrame with `kind`, `tier`, `bytes`, `turns_per_s`, `tokens`, `bytes_per_token`
+    DataFrame with `kind`, `tier`, `bytes`, `turns_per_s`, `tokens` of a request, `bytes_per_token`
 
     Examples
     --------
@@ -167,20 +171,33 @@ def fleet(case: str = "base", year: int = 2026, growth_rule: str = "flat", *, ov
         raise refuse("case", case, " ".join(CASES), CASES)
     if year not in YEARS:
         raise refuse("year", year, f"{YEARS[0]} to {YEARS[-1]}")
-    v = {name: i.at(case) for name, i in inputs().items()} | dict(override or {})
-    past = year - 2025
-    chat_turns = v["messages_2025"] * v["message_growth"] ** past / DAY
-    share = min(v["agent_share_2025"] * v["agent_growth"] ** past, v["share_limit"])
-    bytes_per_token = v["bytes_per_token_2025"] * v["bytes_trend"] ** past
+    v = {name: i.at(case, year) for name, i in inputs().items()} | dict(override or {})
+    years = year - BASE_YEAR
+    messages = v["messages_2025"] * v["message_growth" if years > 0 else "message_growth_until_2025"] ** years
+    chat_turns = min(messages, v["message_limit"]) / DAY
+    share = min(v["agent_share_2025"] * v["agent_growth"] ** years, v["share_limit"])
+    bytes_per_token = max(v["bytes_per_token_2025"] * v["bytes_trend"] ** years, v["bytes_floor"])
     rows = []
     for kind, turns, tokens, use in (
         ("chat", chat_turns, v["chat_tokens_2025"], chat_use(v)),
         ("agent", chat_turns * share, v["agent_tokens_2025"], agent_use()),
     ):
-        context = min(tokens * yearly_growth(growth_rule) ** past, CONTEXT_LIMIT)
+        context = min(tokens * yearly_growth(growth_rule) ** years, CONTEXT_LIMIT)
         for tier, seconds in seconds_by_tier(use, v["retention"]).items():
             rows.append((kind, tier, turns * context * bytes_per_token * seconds, turns, context, bytes_per_token))
     return pd.DataFrame(rows, columns=["kind", "tier", "bytes", "turns_per_s", "tokens", "bytes_per_token"])
+
+
+def monthly_tokens(table: pd.DataFrame) -> float:
+    """Return the prompt tokens that a fleet sends in 30 days, re-read ones counted each time as a token meter does: turns per second * tokens."""
+    each = table.drop_duplicates("kind")
+    return float((each["turns_per_s"] * each["tokens"]).sum() * 30 * DAY)
+
+
+def envelope(growth_rule: str = "flat") -> pd.DataFrame:
+    """Return the total bytes of each year in the three cases: columns `year low base high`."""
+    rows = [(year, *(float(fleet(case, year, growth_rule)["bytes"].sum()) for case in CASES)) for year in YEARS]
+    return pd.DataFrame(rows, columns=["year", *CASES])
 
 
 @cache
@@ -218,11 +235,11 @@ def agent_use() -> Sessions:
 
 def seconds_by_tier(use: Sessions, retention_s: float) -> dict[str, float]:
     """Return the seconds per turn that KV waits in each tier, dropped after `retention_s` idle seconds; the first tier holds the active time too."""
-    cycle, low = use.cycle_s(retention_s), 0.0
+    low = 0.0
     found: dict[str, float] = {}
     for tier, age in AGES.items():
         high = max(low, min(age, retention_s))
-        found[tier] = use.share_between(low, high, retention_s) * cycle + (use.active_s if not found else 0.0)
+        found[tier] = use.seconds_between(low, high) + (use.active_s if not found else 0.0)
         low = high
     return found
 
@@ -234,5 +251,5 @@ def effects(year: int, growth_rule: str = "flat") -> pd.DataFrame:
     for name, i in inputs().items():
         low, high = (float(fleet("base", year, growth_rule, override={name: x})["bytes"].sum()) for x in (i.low, i.high))
         rows.append((name, low, high))
-    rows.sort(key=lambda row: -abs(math.log(row[2] / row[1])))
+    rows.sort(key=lambda row: -abs(math.log(row[2] / row[1])))  # no effect, such as a limit not reached, comes last
     return pd.DataFrame(rows, columns=["input", "low_bytes", "high_bytes"]).assign(base_bytes=base)
