@@ -19,7 +19,7 @@ AGES = {"near-memory": 10.0, "main-memory": 300.0, "expansion-memory": 3600.0, "
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Live sessions of one kind.
+    """Sessions of one kind that are alive at one time.
 
     A session cycles: `active_s` of computing, then an idle gap drawn from `gaps` (seconds, share of turns; shares add up to 1; `inf` is a session that never
     returns; a new one takes its place). It keeps `context_tokens`, of which `shared_tokens` are a prefix that the whole class has in common; a turn adds
@@ -40,13 +40,14 @@ class Sessions:
         if not self.gaps or any(g < 0 or s < 0 for g, s in self.gaps) or abs(sum(s for _, s in self.gaps) - 1) > 1e-6:
             raise refuse("gaps", self.gaps, "pairs of idle seconds and share of turns, shares adding up to 1")
 
-    def cycle_s(self, drop_s: float) -> float:
-        """Mean seconds from one turn to the next, a gap counted until the KV is dropped."""
-        return self.active_s + sum(share * min(gap, drop_s) for gap, share in self.gaps)
+    @property
+    def turn_s(self) -> float:
+        """Mean seconds from one turn to the next; a session that ends is replaced at once, so what is kept or dropped does not change how often turns come."""
+        return self.active_s + sum(share * gap for gap, share in self.gaps if gap < math.inf)
 
-    def share_between(self, low: float, high: float, drop_s: float) -> float:
-        """Share of time in which the idle age lies between `low` and `high` seconds."""
-        return sum(share * max(0.0, min(gap, high) - low) for gap, share in self.gaps) / self.cycle_s(drop_s)
+    def seconds_between(self, low: float, high: float) -> float:
+        """Seconds per turn for which KV waits with an idle age from `low` to `high`; that of a session which ended waits too, since nobody knows."""
+        return sum(share * max(0.0, min(gap, high) - low) for gap, share in self.gaps)
 
     def returning(self, low: float, high: float) -> float:
         """Share of turns that return after more than `low` and at most `high` idle seconds."""
@@ -72,9 +73,9 @@ class Load:
 def place(
     card: Card, fleet: Sequence[Sessions], *, kv_dtype: str | KvFormat = "bf16", ages: Mapping[str, float] | None = None, write_through: bool = False
 ) -> list[Load]:
-    """Return the load of each tier named in `ages`, nearest first (Little's law on a renewal process).
+    """Return the load of each tier named in `ages`, nearest first (Little's law).
 
-    Resident: sessions * private bytes * share of time with an idle age in the tier's band (near memory: active time too), and one copy of each shared prefix.
+    Resident: turns per second * private bytes * seconds with an idle age in the tier's band (near memory: active time too), and one copy of each shared prefix.
     Read: turns returning from the band * private bytes. Written: the bytes that turns add, once they reach the tier's age; with `write_through` at once;
     all private bytes after a drop. Private is what a stored prefix cannot give: growth behind it, windows, the whole recurrent state. Bytes are geometry:
     copies of latents on tensor-parallel ranks are not counted.
@@ -96,10 +97,10 @@ def place(
     for name, high in ages.items():
         resident = read = written = returns = 0.0
         for group in fleet:
-            private, turns = _beyond(terms, group.context_tokens, group.shared_tokens), group.sessions / group.cycle_s(drop)
+            private, turns = _beyond(terms, group.context_tokens, group.shared_tokens), group.sessions / group.turn_s
             shared = terms.stored(group.shared_tokens) if group.shared_tokens else 0
-            share = group.share_between(low, high, drop) + (group.active_s / group.cycle_s(drop) if not loads else 0.0)
-            resident += group.sessions * private * share + (shared if not loads else 0)
+            seconds = group.seconds_between(low, high) + (group.active_s if not loads else 0.0)
+            resident += turns * private * seconds + (shared if not loads else 0)
             back = group.returning(low, high) if loads else 0.0
             returns += turns * back
             read += turns * back * private
@@ -222,7 +223,7 @@ def _pyramid(card: Card, fleet: Sequence[Sessions], node: Node, chosen: tuple[st
     drop = max(kept.values())
     recompute = 0.0
     for group in fleet:
-        per_s = group.sessions / group.cycle_s(drop) * group.lost(drop)
+        per_s = group.sessions / group.turn_s * group.lost(drop)
         if per_s:
             recompute += per_s * recompute_s(card, group.context_tokens - group.shared_tokens, group.shared_tokens, node.accelerator)
     return Pyramid(tuple(kept), tuple(loads), counts[binding] or 0, binding, recompute)

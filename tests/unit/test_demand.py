@@ -80,7 +80,7 @@ def test_a_longer_retention_only_adds_to_far_tiers():
     hour, day = (seconds_by_tier(agent_use(), s) for s in (3600, 86_400))
     assert [hour[t] for t in list(AGES)[:3]] == pytest.approx([day[t] for t in list(AGES)[:3]])
     assert hour["context-storage"] == 0 < day["context-storage"]
-    assert sum(hour.values()) == pytest.approx(agent_use().cycle_s(3600))
+    assert sum(hour.values()) == pytest.approx(agent_use().active_s + agent_use().seconds_between(0, 3600))
 
 
 def test_effects_name_the_inputs_that_matter():

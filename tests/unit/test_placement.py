@@ -69,11 +69,15 @@ def test_what_a_shared_prefix_cannot_give_stays_private():
 def test_after_a_drop_everything_is_written_again():
     late = Sessions("late", 1000, 8_000, 500, 10.0, ((60.0, 0.5), (10_000.0, 0.5)))
     near, main = place(MODEL, [late], ages={"near-memory": 10.0, "main-memory": 300.0})
-    turns = 1000 / (10 + 0.5 * 60 + 0.5 * 300)
+    turns = 1000 / (10 + 0.5 * 60 + 0.5 * 10_000)  # what is dropped does not make turns come sooner
     assert main.write_bytes_per_s == pytest.approx(turns * (0.5 * kv_bytes(MODEL, 8_000) + 0.5 * kv_bytes(MODEL, 500)))
     assert main.read_bytes_per_s == pytest.approx(turns * 0.5 * kv_bytes(MODEL, 8_000))
     ends = Sessions("ends", 1000, 8_000, 500, 10.0, ((60.0, 0.5), (math.inf, 0.5)))
-    assert place(MODEL, [ends], ages={"near-memory": 10.0, "main-memory": 300.0})[1].write_bytes_per_s == pytest.approx(turns * kv_bytes(MODEL, 500))
+    turns = 1000 / (10 + 0.5 * 60)  # a session that ends is replaced at once
+    first, second = place(MODEL, [ends], ages={"near-memory": 10.0, "main-memory": 300.0})
+    assert second.write_bytes_per_s == pytest.approx(turns * kv_bytes(MODEL, 500))
+    assert second.resident_bytes == pytest.approx(turns * kv_bytes(MODEL, 8_000) * (0.5 * 50 + 0.5 * 290))  # it waits for nobody until it is dropped
+    assert first.resident_bytes == pytest.approx(turns * kv_bytes(MODEL, 8_000) * 20)
     assert near.write_bytes_per_s == 0
 
 
