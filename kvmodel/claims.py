@@ -86,6 +86,13 @@ class Judgement:
     outcome: Outcome | None
     inputs: Mapping[str, Any]
     condition: Mapping[str, Any] = field(default_factory=dict)
+    refused: str = ""  # why the test cannot run with these inputs
+
+    @property
+    def note(self) -> str:
+        """What a reader should know beside the number."""
+        c = self.claim
+        return self.outcome.note if self.outcome else self.refused or c.looked or c.would_test
 
     def plain(self) -> dict[str, Any]:
         """Return the judgement as JSON data: the keys of `kvmodel claims --json` and what explains them."""
@@ -102,7 +109,7 @@ class Judgement:
             "inputs": dict(self.inputs),
             "condition": dict(self.condition),
             "readings": [{"label": r.label, "value": r.value, "unit": r.unit} for r in o.readings] if o else [],
-            "note": o.note if o else c.looked or c.would_test,
+            "note": self.note,
             "change": c.change,
             "confidence": c.confidence,
             "chapter": c.chapter,
@@ -150,7 +157,7 @@ def judge(claim: Claim, parameters: Mapping[str, Any] | None = None) -> Judgemen
 
     `reproduced`: our number under the stated inputs lies in what is claimed. `unit-error`: it does not, but the same quantity in another unit or for another
     denominator does. `reproduced-if`: some combination of the inputs in `search` gives it; the first is named. `contradicted`: none does.
-    `unsupported`: no public source was found. `not-testable`: no number could settle it; the record says what would.
+    `unsupported`: no public source was found. `not-testable`: no number could settle it, or the test does not apply to these inputs; the record says why.
 
     Parameters
     ----------
@@ -166,20 +173,25 @@ def judge(claim: Claim, parameters: Mapping[str, Any] | None = None) -> Judgemen
         return Judgement(claim, "unsupported" if claim.looked else "not-testable", None, {})
     given = DEFAULTS | dict(parameters or {})
     stated = {k: given[v[1:]] if isinstance(v, str) and v.startswith("$") else v for k, v in claim.inputs.items()}
-    outcome = _run(claim, stated)
-    if outcome.judged:
-        return Judgement(claim, outcome.judged, outcome, stated, {"reading": outcome.condition} if outcome.judged == "reproduced-if" else {})
-    if claim.holds(outcome):
-        return Judgement(claim, "reproduced", outcome, stated)
-    if outcome.other is not None and claim.holds(outcome, other=True):
-        return Judgement(claim, "unit-error", outcome, stated)
+    refused = ""
+    try:
+        outcome: Outcome | None = _run(claim, stated)
+    except KvError as error:  # such as a model without attention, which a claim about heads does not concern
+        outcome, refused = None, str(error)
+    if outcome is not None:
+        if outcome.judged:
+            return Judgement(claim, outcome.judged, outcome, stated, {"reading": outcome.condition} if outcome.judged == "reproduced-if" else {})
+        if claim.holds(outcome):
+            return Judgement(claim, "reproduced", outcome, stated)
+        if outcome.other is not None and claim.holds(outcome, other=True):
+            return Judgement(claim, "unit-error", outcome, stated)
     for changed in _combinations(claim.search):
         try:
             if claim.holds(_run(claim, stated | changed)):
-                return Judgement(claim, "reproduced-if", outcome, stated, changed)
+                return Judgement(claim, "reproduced-if", outcome, stated, changed, refused)
         except KvError:  # a combination that does not exist, such as a format that a model cannot hold
             continue
-    return Judgement(claim, "contradicted", outcome, stated)
+    return Judgement(claim, "contradicted" if outcome else "not-testable", outcome, stated, {}, refused)
 
 
 def judge_all(parameters: Mapping[str, Any] | None = None) -> list[Judgement]:

@@ -42,8 +42,7 @@ def explained(j: Judgement) -> list[str]:
         lines.append(f"holds if: {', '.join(f'{k} = {v}' for k, v in j.condition.items())}")
     if o is not None and o.readings:
         lines.append(f"readings: {'; '.join(f'{r.label} {shown(r.value, r.unit)}' for r in o.readings)}")
-    note = o.note if o is not None else c.looked or c.would_test
-    lines += [f"note: {note}"] if note else []
+    lines += [f"note: {j.note}"] if j.note else []
     return [*lines, f"would change it: {c.change}", f"confidence: {c.confidence}; chapter: {c.chapter}; sources: {' '.join(c.sources)}"]
 
 

@@ -89,8 +89,7 @@ def entry(j: Judgement) -> str:
         lines.append(f"*Holds if:* {_words(j.condition)}.")
     if o is not None and o.readings:
         lines.append(f"*Other readings:* {'; '.join(f'{r.label}: {shown(r.value, r.unit)}{_unit(r.unit)}' for r in o.readings)}.")
-    note = o.note if o is not None else c.looked or c.would_test
-    lines += [f"{note[0].upper()}{note[1:]}."] if note else []
+    lines += [f"{j.note[0].upper()}{j.note[1:]}."] if j.note else []
     where = f"[{c.chapter}]({c.chapter}.ipynb)"
     figure = f", {{numref}}`fig-{c.figure}`" if c.figure else ""
     lines.append(f"*Would change it:* {c.change}. *Confidence:* {c.confidence}. *Worked out in* {where}{figure}.")
