@@ -18,7 +18,8 @@ MEANING = {
     "unsupported": "no public source was found",
     "not-testable": "no number could settle it",
 }
-COLOURS = dict(zip(VERDICTS, (*CATEGORY_COLOURS, "#595959")))
+GREEN, PINK, BLUE, ROSE, OLIVE = CATEGORY_COLOURS
+COLOURS = {"reproduced": GREEN, "reproduced-if": OLIVE, "contradicted": PINK, "unit-error": ROSE, "unsupported": BLUE, "not-testable": "#595959"}
 
 
 def verdict_frame(judged: Sequence[Judgement]) -> pd.DataFrame:
@@ -74,7 +75,7 @@ def distance_chart(data: pd.DataFrame) -> alt.LayerChart:
     )
     base = alt.Chart(data).encode(y=alt.Y("claim:N", sort=order, title=None, axis=alt.Axis(labelLimit=230)), x=x)
     colour = alt.Color("verdict:N", scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())), legend=None)
-    points = base.mark_point(filled=True, size=90).encode(color=colour)
+    points = base.mark_point(filled=True, size=90, opacity=1).encode(color=colour)
     rule = alt.Chart(pd.DataFrame({"ratio": [1.0]})).mark_rule(strokeDash=[4, 3], color="#595959").encode(x="ratio:Q")
     return alt.layer(rule, points, base.mark_text(align="left", dx=8, fontSize=12).encode(text="verdict:N")).properties(width=300, height=alt.Step(28))
 
@@ -82,18 +83,17 @@ def distance_chart(data: pd.DataFrame) -> alt.LayerChart:
 def entry(j: Judgement) -> str:
     """Return one claim as MyST: what is claimed, ours, the verdict, what would change it, and where it is worked out."""
     c, o = j.claim, j.outcome
-    lines = [f"(claim-{c.id})=", f"**`{c.id}` — {j.verdict}.** {c.text}. *Claimed:* {c.claimed}."]
-    if o is not None:
-        lines.append(f"*Ours:* {number(c, o.value)}{_range(j)}, with {_words(j.inputs)}.")
+    lines = [f"(claim-{c.id})=", f"**`{c.id}` — {j.verdict}.** {c.text}.", ""]
+    ours = f"*Ours:* {number(c, o.value)}{_range(j)}, with {_words(j.inputs)}." if o is not None else ""
+    lines.append(f"- *Claimed:* {c.claimed}. {ours}".rstrip())
     if j.condition:
-        lines.append(f"*Holds if:* {_words(j.condition)}.")
+        lines.append(f"- *Holds if:* {_words(j.condition)}.")
     if o is not None and o.readings:
-        lines.append(f"*Other readings:* {'; '.join(f'{r.label}: {shown(r.value, r.unit)}{_unit(r.unit)}' for r in o.readings)}.")
-    lines += [f"{j.note[0].upper()}{j.note[1:]}."] if j.note else []
-    where = f"[{c.chapter}]({c.chapter}.ipynb)"
+        lines.append(f"- *Other readings:* {'; '.join(f'{r.label}: {shown(r.value, r.unit)}{_unit(r.unit)}' for r in o.readings)}.")
+    lines += [f"- {j.note[0].upper()}{j.note[1:]}."] if j.note else []
     figure = f", {{numref}}`fig-{c.figure}`" if c.figure else ""
-    lines.append(f"*Would change it:* {c.change}. *Confidence:* {c.confidence}. *Worked out in* {where}{figure}.")
-    return "\n".join([lines[0], " ".join(lines[1:])])
+    lines.append(f"- *Would change it:* {c.change}. *Confidence:* {c.confidence}. *Worked out in* [{c.chapter}]({c.chapter}.ipynb){figure}.")
+    return "\n".join(lines)
 
 
 def entries(judged: Sequence[Judgement]) -> str:
@@ -116,7 +116,8 @@ def _range(j: Judgement) -> str:
 
 
 def _words(values: Mapping[str, object]) -> str:
-    return ", ".join(f"{k.replace('_', ' ')} {v:,}" if isinstance(v, int) else f"{k.replace('_', ' ')} {v}" for k, v in values.items()) or "nothing to choose"
+    shown_values = (f"{v:,}" if isinstance(v, int) and k not in ("year",) else str(v) for k, v in values.items())
+    return ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in zip(values, shown_values)) or "nothing to choose"
 
 
 def short_table(judged: Sequence[Judgement]) -> pd.DataFrame:
@@ -128,3 +129,14 @@ def short_table(judged: Sequence[Judgement]) -> pd.DataFrame:
             {"claim": f"[{j.claim.id}](#claim-{j.claim.id})", "claimed": j.claim.claimed, "ours": ours, "verdict": j.verdict, "confidence": j.claim.confidence}
         )
     return pd.DataFrame(rows)
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> counted(1, "claim"), counted(2, "claim")
+    ('1 claim is', '2 claims are')
+    """
+    return f"{n} {what} is" if n == 1 else f"{n} {what}s are"
