@@ -147,12 +147,6 @@ def _traces() -> Iterable[str]:
     return PUBLISHED
 
 
-def _frontiers() -> Iterable[str]:
-    from kvmodel.growth import RULES as frontiers  # pandas, which only this chapter needs
-
-    return frontiers
-
-
 _count = partial(_whole, parse=parse_count, units=", with k M B (decimal)")
 RULES: dict[str, Rule] = {
     "model": Rule("str", lambda: "a card id (kvmodel cards lists them) or the path of a config.json", _model),
@@ -170,7 +164,6 @@ RULES: dict[str, Rule] = {
     "rule": _choice(lambda: ("epoch", "record", "all"), "one of"),
     "start": Rule("str", lambda: "a date from 2017-01-01 to 2035-12-31", _date),
     "end": Rule("str", lambda: "a date from 2017-01-01 to 2035-12-31", _date),
-    "rule": _choice(_frontiers, "a rule of the frontier"),
     "top_k": _count(1, 1000),
     "text": Rule("str", lambda: f"text of 1 to {TEXT_LIMIT:,} characters", _text),
 }
