@@ -25,6 +25,11 @@ def test_every_claim_of_the_article_has_a_record_a_chapter_and_sources():
         assert c.change and c.text and c.confidence in ("high", "medium", "low"), c.id
 
 
+def test_figures_named_are_published():
+    lock = json.loads((ROOT / "book" / "figures.lock.json").read_text("utf-8"))
+    assert [c.figure for c in claims().values() if c.figure and c.figure not in lock["figures"]] == []
+
+
 def test_every_test_is_used():
     assert {c.test for c in claims().values() if c.test} == set(TESTS)
 
