@@ -3,10 +3,11 @@
 import json
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from select import select
+from typing import Any
 
 from kvmodel import __version__
 from kvmodel.report import cite, theme
@@ -32,7 +33,7 @@ def svg(record: FigureRecord) -> str:
 
 
 def draw(record: FigureRecord, figures: Path) -> None:
-    """Write the folder of a figure below `figures`; where a run draws beside its kernels, leave it to that."""
+    """Write the folder of a figure below `figures`, and the script of its live chart beside it; where a run draws beside its kernels, leave it to that."""
     todo = figures.parent / "todo"
     if todo.is_dir():
         write(todo / record.id, pickle.dumps(record))
@@ -41,11 +42,27 @@ def draw(record: FigureRecord, figures: Path) -> None:
 
 
 def save(record: FigureRecord, figures: Path) -> None:
-    """Draw a figure and write its folder below `figures`."""
+    """Draw a figure and write its files, now."""
     import vl_convert
 
     picture = svg(record)
     write_folder(record, picture, vl_convert.svg_to_png(picture, scale=2), figures)
+    scripts = figures.parent / "live"
+    scripts.mkdir(exist_ok=True)
+    spec = json.dumps(live(record.spec), ensure_ascii=False, sort_keys=True)
+    (scripts / f"{record.id}.js").write_text(f"kvFigure({json.dumps(record.id)}, {spec});\n", "utf-8")
+
+
+def live(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the specification as a reader explores it: with zoom and pan, where it is one view with two continuous axes."""
+    spec = dict(spec)
+    marks: list[dict[str, Any]] = list(spec.get("layer", [spec] if "mark" in spec else []))
+    drawn = [spec.get("encoding", {}) | mark.get("encoding", {}) for mark in marks]
+    first = next((n for n, mark in enumerate(marks) if "mark" in mark), None)
+    if first is None or not all(any(e.get(side, {}).get("type") == "quantitative" for e in drawn) for side in ("x", "y")):
+        return spec
+    zoom = {"params": [{"name": "zoom", "select": {"type": "interval", "encodings": ["x", "y"]}, "bind": "scales"}, *marks[first].get("params", [])]}
+    return spec | {"layer": [*marks[:first], marks[first] | zoom, *marks[first + 1 :]]} if "layer" in spec else spec | zoom
 
 
 @contextmanager
@@ -67,7 +84,8 @@ def main(figures: Path) -> None:
     import vl_convert
 
     vl_convert.vegalite_to_svg(json.dumps(LEAST))  # half a second, the first time
-    todo, ended, left = figures.parent / "todo", False, True
+    todo, ended = figures.parent / "todo", False
+    left: list[Path] = []
     while left or not ended:
         ended = ended or bool(select([sys.stdin], [], [], PAUSE)[0])
         left = sorted(path for path in todo.iterdir() if not path.name.startswith("."))

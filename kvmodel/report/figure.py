@@ -5,6 +5,7 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
 from typing import Any
 
@@ -13,7 +14,7 @@ import pandas as pd
 from kvmodel import __version__
 from kvmodel.report import cite, draw, theme
 from kvmodel.report.cells import Bundle, current, figures_folder, interactive
-from kvmodel.report.checks import check, views
+from kvmodel.report.checks import check
 from kvmodel.report.record import MIME, FigureRecord, Source, load_sources
 from kvmodel.units import KvError, refuse, significant
 
@@ -64,25 +65,6 @@ class Figure:
             raise KvError(f"figure {id}: the id is used already; accepted: an id of its own for each figure of the book")
         current.figures.add(id)
 
-    def save(self) -> None:
-        """Write the folder of the figure, and the script of its live chart, where this execution leaves its files."""
-        folder = figures_folder()
-        if folder is None:
-            return
-        draw.draw(self.record, folder)
-        live = folder.parent / "live"
-        live.mkdir(exist_ok=True)
-        spec = json.dumps(self._live(), ensure_ascii=False, sort_keys=True)
-        (live / f"{self.record.id}.js").write_text(f"kvFigure({json.dumps(self.record.id)}, {spec});\n", "utf-8")
-
-    def _live(self) -> dict[str, Any]:
-        """The chart as a reader explores it: tooltips, and zoom where both axes are continuous."""
-        drawn = [encoding for units in views(self.record.spec) for _, _, encoding in units]
-        continuous = all(any(_quantitative(e.get(side)) for e in drawn) for side in ("x", "y"))
-        if type(self.chart).__name__ not in ("Chart", "LayerChart") or not continuous:
-            return dict(self.record.spec)
-        return _spec(self.chart.interactive(), self.record.title)
-
     def markdown(self) -> str:
         """Return the MyST figure directive: picture with alt and caption, the bar of its files, its data."""
         r, title = self.record, escape(self.record.title)
@@ -118,7 +100,8 @@ class Figure:
         ]  # fmt: skip
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[Bundle, Bundle]:
-        self.save()
+        if (folder := figures_folder()) is not None:
+            draw.draw(self.record, folder)
         r = self.record
         data: Bundle = {"text/plain": f"<Figure {r.id} p:{r.parameters_hash}>", "text/markdown": self.markdown(), MIME: r.meta()}
         if interactive():
@@ -133,10 +116,6 @@ def _spec(chart: Any, title: str) -> dict[str, Any]:
     if "title" in spec or spec.get("config", {}).keys() - {"view"}:
         raise KvError("chart: a title or a configuration of its own is not accepted; accepted: a plain chart, the figure brings both")
     return spec | {"config": theme.config(), "title": {"text": theme.wrap(title, theme.WIDTH, 16, bold=True)}}
-
-
-def _quantitative(channel: Any) -> bool:
-    return isinstance(channel, Mapping) and channel.get("type") == "quantitative"
 
 
 def csv_bytes(data: pd.DataFrame) -> bytes:
@@ -183,8 +162,13 @@ def _shown(value: Any) -> str:
     return significant(number, DIGITS_SHOWN)
 
 
+@cache
+def _known_sources() -> dict[str, Source]:
+    return load_sources()
+
+
 def _sources(figure_id: str, ids: Sequence[str]) -> dict[str, Source]:
-    known = load_sources()
+    known = _known_sources()
     if not ids or isinstance(ids, str):
         raise KvError(f"figure {figure_id}: sources {ids!r} is not accepted; accepted: a list of ids of data/sources.toml, at least one")
     for name in ids:
