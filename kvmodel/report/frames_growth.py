@@ -17,15 +17,28 @@ RULE_NAMES = {"epoch": "among the {k} longest at release", "record": "longest at
 SPLITS = (("2023-06-01", "2024-06-30"), ("2024-07-01", EPOCH_CUTOFF), ("2025-04-06", "2026-06-30"))
 
 
-def times(x: float) -> str:
-    """Return a growth factor as prose has it, with `times`.
+def fold(x: float) -> str:
+    """Return a growth factor as prose has it.
 
     Examples
     --------
-    >>> times(11.05), times(0.3959), times(3.2e9)
-    ('11.1 times', '0.396 times', 'over a million times')
+    >>> fold(11.05), fold(0.3959), fold(3.2e9)
+    ('11.1-fold', '0.396-fold', 'over a million-fold')
     """
-    return "over a million times" if x > 1e6 else f"{significant(x)} times" if x >= 1e-6 else "less than a millionth"
+    return "over a million-fold" if x > 1e6 else f"{significant(x)}-fold" if x >= 1e-6 else "less than a millionth-fold"
+
+
+def grew(x: float) -> str:
+    """Return what windows did at a growth of `x` per year.
+
+    Examples
+    --------
+    >>> grew(11.05), grew(0.94), grew(1.0)
+    ('grew 11.1-fold a year', 'shrank to 0.94 of themselves a year', 'stood still')
+    """
+    if abs(x - 1) < 0.005:
+        return "stood still"
+    return f"grew {fold(x)} a year" if x > 1 else f"shrank to {significant(x)} of themselves a year"
 
 
 def rule_name(rule: str, top_k: int) -> str:
@@ -153,7 +166,7 @@ def span(low: float, high: float) -> str:
     >>> span(7.7037, 15.88)
     '7.7 to 15.9'
     """
-    return " to ".join(times(x).removesuffix(" times") for x in (low, high))
+    return " to ".join(fold(x).removesuffix("-fold") for x in (low, high))
 
 
 def against(value: float, found: Fit) -> str:
