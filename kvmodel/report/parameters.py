@@ -215,6 +215,10 @@ def check_values(chapter: str | Iterable[str], values: Mapping[str, Any]) -> dic
     if "model" in parsed:  # what values cannot say alone: kv_bytes refuses what it cannot compute
         sizes: dict[str, Any] = {"tokens": parsed.get("context_tokens", 1), "users": parsed.get("users", 1), "kv_dtype": parsed.get("kv_dtype", "bf16")}
         kv_bytes(find_model(str(parsed["model"])), **sizes)
+    if {"rule", "start", "end", "top_k"} <= parsed.keys():
+        from kvmodel.growth import fit, windows  # pandas: only the growth chapter needs it
+
+        fit(windows(), str(parsed["rule"]), str(parsed["start"]), str(parsed["end"]), int(parsed["top_k"]), draws=1)
     return parsed
 
 
