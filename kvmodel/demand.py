@@ -223,11 +223,30 @@ def chat_use(v: Mapping[str, float]) -> Sessions:
 
 
 @cache
+def _agent_times() -> tuple[pd.DataFrame, "pd.Series[float]"]:
+    """The requests of the Claude Code trace, and the idle seconds after each (NaN after a context's last)."""
+    table = pd.read_csv(TRACES / "weka_cc_requests.csv.gz", usecols=["trace", "agent", "t", "inp", "api"])
+    follow = -table.groupby(["trace", "agent"], sort=False)["t"].diff(-1)
+    return table, (follow - table["api"].fillna(0)).clip(lower=0)
+
+
+def longer_wait_longer(retention_s: float) -> float:
+    """Return the seconds that the trace's contexts are kept weighted by their tokens, over the plain mean: what the fleet leaves out by multiplying means.
+
+    Examples
+    --------
+    >>> round(longer_wait_longer(3600), 1)
+    1.2
+    """
+    table, idle = _agent_times()
+    kept = table["api"].fillna(0) + idle.fillna(math.inf).clip(upper=retention_s)
+    return float((table["inp"] * kept).sum() / table["inp"].sum() / kept.mean())
+
+
+@cache
 def agent_use() -> Sessions:
     """Return one coding-agent session as measured: request time and idle gaps of the Claude Code trace, in 200 equal shares and the share that ends."""
-    table = pd.read_csv(TRACES / "weka_cc_requests.csv.gz", usecols=["trace", "agent", "t", "api"])
-    follow = -table.groupby(["trace", "agent"], sort=False)["t"].diff(-1)
-    idle = (follow - table["api"].fillna(0)).clip(lower=0)
+    table, idle = _agent_times()
     ends = float(idle.isna().mean())
     gaps = np.quantile(idle.dropna(), (np.arange(200) + 0.5) / 200)
     return Sessions("agent", 1, 2, 1, float(table["api"].mean()), (*((float(g), (1 - ends) / 200) for g in gaps), (math.inf, ends)))

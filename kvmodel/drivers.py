@@ -86,7 +86,7 @@ def agent_sessions() -> dict[str, float]:
     Examples
     --------
     >>> round(agent_sessions()["mean_input"]), round(agent_sessions()["median_input"])
-    (122379, 103660)
+    (122379, 103659)
     """
     table = pd.read_csv(TRACES / "weka_cc_requests.csv.gz", usecols=["trace", "inp", "out"])
     by = table.groupby("trace")["inp"]
@@ -185,21 +185,32 @@ def corpus(cards: Sequence[Card]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["kept", "bytes_per_token", "bytes", "share_of_lake"]).sort_values("bytes", ignore_index=True)
 
 
-def tenants(one: Card, sessions: int, context_tokens: int, shared_tokens: int) -> tuple[float, float]:
-    """Return the bytes that sessions of one fleet keep when each has the prefix to itself, and when all share one copy of it.
+def tenants(one: Card, count: int, users_each: float, context_tokens: int, shared_tokens: int) -> float:
+    """Return the bytes that tenants keep in all: each has a prefix of its own, one copy for all its users, and private tokens for each of them.
 
     Examples
     --------
     >>> from kvmodel import card
-    >>> apart, together = tenants(card("llama-3.3-70b"), 1000, 6000, 3000)
-    >>> round(together / apart, 2)
+    >>> one, each = (tenants(card("llama-3.3-70b"), n, 1000 / n, 6000, 3000) for n in (1, 1000))
+    >>> round(one / each, 2)
     0.5
     """
-    totals = []
-    for shared in (0, shared_tokens):
-        group = Sessions("tenants", sessions, context_tokens, context_tokens - shared_tokens, 1.0, ((0.0, 1.0),), shared)
-        totals.append(sum(load.resident_bytes for load in place(one, [group])))
-    return totals[0], totals[1]
+    group = Sessions("tenants", users_each, context_tokens, context_tokens - shared_tokens, 1.0, ((0.0, 1.0),), shared_tokens)
+    return count * sum(load.resident_bytes for load in place(one, [group]))
+
+
+@cache
+def common_prefix() -> int:
+    """Return the tokens that open every request of the Kimi chat trace: leading blocks of 512 that all requests have.
+
+    Examples
+    --------
+    >>> common_prefix()
+    512
+    """
+    blocks = pd.read_json(TRACES / "mooncake_conversation.jsonl.gz", lines=True)["hash_ids"]
+    first = blocks.iloc[0]
+    return 512 * next((n for n in range(len(first)) if not blocks.map(lambda b, n=n: len(b) > n and b[n] == first[n]).all()), len(first))
 
 
 def sessions_for(total_bytes: float, one: Card, tokens: int) -> float:
