@@ -17,7 +17,13 @@ from kvmodel.report.vendor import write_vendor
 
 SERIAL_ONLY = ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex")  # declare nothing, and are safe: the site is the same either way
 THEBE = re.compile(r'<script type="text/x-thebe-config">.*?</script>\s*<script>kernelName = .*?</script>', re.DOTALL)
-PLAIN_ROLES = (('<th class="head', '<th scope="col" class="head'), ('role="doc-biblioentry"', 'role="listitem"'), (' role="doc-backlink"', ""))
+PLAIN = {  # what screen readers and small fonts know
+    '<th class="head': '<th scope="col" class="head',
+    'role="doc-biblioentry"': 'role="listitem"',
+    ' role="doc-backlink"': "",
+    "<p>✅</p>": "<p>done</p>",
+    "<p>❌</p>": "<p>failed</p>",
+}
 GATHER = ("book/claims", "book/index")  # pages made from what the other chapters say, in this order
 
 
@@ -49,13 +55,13 @@ def read_in_order(app, env, docnames):
 
 
 def tidy_page(app, pagename, templatename, context, doctree):
-    """Drop thebe (an outside address, and a syntax error on every page); say what the page is; give tables and references roles that screen readers know."""
+    """Drop thebe (an outside address, and a syntax error on every page); say what the page is; put in plain roles and words."""
     for kind in ("script_files", "css_files"):
         context[kind] = [f for f in context.get(kind, ()) if "thebe" not in f"{getattr(f, 'filename', f)} {getattr(f, 'attributes', '')}".lower()]
     if doctree is None:
         return
     body = THEBE.sub("", context["body"])
-    for old, new in PLAIN_ROLES:
+    for old, new in PLAIN.items():
         body = body.replace(old, new)
     context["body"] = body
     year, month, _ = __version__.split(".")
@@ -91,5 +97,6 @@ def setup(app):
     app.connect("env-before-read-docs", read_in_order)
     app.connect("html-page-context", tidy_page, priority=900)
     app.connect("build-finished", publish_headlines)
+    app.setup_extension("kvapi")
     app.setup_extension("kvfigures")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
