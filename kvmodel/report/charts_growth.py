@@ -78,7 +78,7 @@ def half_year_lines(data: pd.DataFrame) -> alt.LayerChart:
     low, high = float(data["tokens"].min()) / 1.6, float(data["tokens"].max()) * 1.6
     x = alt.X("date:T", title="Half-year of release", axis=DATES)
     y = alt.Y("tokens:Q", title="New windows (tokens, log scale)", scale=alt.Scale(type="log", domain=[low, high], nice=False), axis=token_axis(low, high))
-    colour = alt.Color("statistic:N", scale=alt.Scale(domain=names, range=[SECOND, MAIN, OTHER]), legend=None)
+    colour = alt.Color("statistic:N", scale=alt.Scale(domain=names, range=[SECOND, MAIN, QUIET]), legend=None)
     dash = alt.StrokeDash("statistic:N", scale=alt.Scale(domain=names, range=[[1, 0], [7, 3], [2, 2]]), legend=None)
     base = alt.Chart(data).encode(x=x, y=y, color=colour)
     ends = data[data["date"] == data["date"].max()]

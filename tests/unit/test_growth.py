@@ -10,6 +10,7 @@ from kvmodel import KvError, card, card_ids, kv_bytes
 from kvmodel.architecture import FAMILIES, MEASURES, family, left_out, trend
 from kvmodel.architecture import models as dated_cards
 from kvmodel.growth import RULES, bootstrap, day, effective, fit, frontier, half_years, line, listed_window, readings, records, tail, windows
+from kvmodel.report.frames_growth import balance_rows, fitted_line, fold, grew, sizes, spent_again, window_rows
 from kvmodel.tables import DATA
 
 A, B, C = ("2023-06-01", "2025-06-25"), ("2023-03-01", "2025-06-25"), ("2023-01-01", "2026-06-30")
@@ -306,3 +307,39 @@ def test_families():
         "deepseek-v4-pro": "sparse or compressed", "step3": "GQA",
     }  # fmt: skip
     assert {family(card(i).attention) for i in card_ids()} <= set(FAMILIES)
+
+
+# Frames of the chapter
+
+
+def test_window_rows_name_what_counts(models):
+    found = fit(models, "epoch", *A)
+    rows = window_rows(models, found, 10)
+    assert (rows["kind"] != "other").sum() == found.models
+    assert rows.loc[rows["kind"] == "claimed", "context_tokens"].tolist() == [4_000_000, 10_000_000]
+    assert len(rows) == models["date"].between(*A).sum()
+
+
+def test_the_drawn_line_is_the_fit_inside_its_band(models):
+    found, front = fit(models, "epoch", *A), frontier(models, "epoch", *A)
+    drawn = fitted_line(front["date"], front["context_tokens"])
+    years = drawn["date"].dt.year + (drawn["date"].dt.day_of_year - 1) / 365.25
+    assert drawn["value"].tolist() == pytest.approx(found.window(years).tolist(), rel=1e-6)
+    assert (drawn["low"] <= drawn["value"]).all()
+    assert (drawn["value"] <= drawn["high"]).all()
+    last = (years - years.iloc[0]).iloc[-1]
+    assert (drawn["value"].iloc[-1] / drawn["value"].iloc[0]) ** (1 / last) == pytest.approx(found.per_year)
+
+
+def test_the_balance_is_a_product_and_its_share_follows():
+    rows = balance_rows()
+    for sample, part in rows.groupby("sample"):
+        x = part.set_index("measure")["value"]
+        assert x["window"] * x["KV per token"] == pytest.approx(x["full window"])
+        assert (spent_again(rows, sample) > 1) == (x["full window"] > 1)
+
+
+def test_growth_in_words():
+    assert (fold(1e9), fold(11.05), fold(1e-9)) == ("over a million-fold", "11.1-fold", "less than a millionth-fold")
+    assert (grew(2.0), grew(0.5), grew(1.001)) == ("grew 2-fold a year", "shrank to 0.5 of themselves a year", "stood still")
+    assert [sizes(t) for t in (2048, 131_072, 999_999, 1_048_576, 10_000_000)] == ["2.05K", "131K", "1,000K", "1M", "10M"]
