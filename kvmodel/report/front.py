@@ -24,7 +24,7 @@ SELECTED = {
     "lake-load": "One such session back from a shared store",
     "recompute-against-flash": "Recomputing it takes longer than loading it from flash by a factor of",
     "reuse-hour": "Prompt blocks that coding agents find again if KV is kept for an hour",
-    "growth-frontier": "Growth of the longest context windows, 2023 to 2025, a year",
+    "growth-windows": "Growth of the longest context windows, 2023 to 2025, a year",
     "demand-world-bytes": "KV that chat and agents worldwide keep at one time in 2026, estimate",
 }
 README = ("kv-llama-70b-100k", "kv-llama-405b-1m", "serving-users")
