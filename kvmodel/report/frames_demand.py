@@ -18,7 +18,7 @@ from kvmodel.demand import (
     monthly_tokens,
     reasoning_multiplier,
 )
-from kvmodel.drivers import agent_sessions, common_prefix, corpus, facts, quoted, reasoning_request, sessions_for, tenants, things
+from kvmodel.drivers import agent_sessions, chat_means, common_prefix, corpus, facts, quoted, reasoning_request, sessions_for, tenants, things
 from kvmodel.sizing import kv_bytes
 from kvmodel.tables import read
 from kvmodel.tiers import tier, tier_ids
@@ -28,8 +28,8 @@ MODELS = ("llama-3.3-70b", "deepseek-v3", "deepseek-v4-flash")  # a large cache 
 BINS = ((1, 1.5), (1.5, 2), (2, 3), (3, 10), (10, 20), (20, 50), (50, 1001))
 ARTICLE = "3 to 10"
 WORDS = {
-    "messages_2025": "chat messages a day, 2025", "message_growth_until_2025": "growth of messages before 2025",
-    "message_growth": "growth of messages from 2025", "message_limit": "most messages a day", "chat_tokens_2025": "tokens of a chat request",
+    "messages_2025": "chat messages a day, 2025", "message_growth_until_2025": "message growth before 2025",
+    "message_growth": "message growth from 2025", "message_limit": "most messages a day", "chat_tokens_2025": "tokens of a chat request",
     "agent_tokens_2025": "tokens of an agent request", "agent_share_2025": "agent requests per message", "agent_growth": "growth of that share",
     "share_limit": "most agent requests per message", "bytes_per_token_2025": "KV per token, 2025", "bytes_trend": "change of KV per token",
     "bytes_floor": "least KV per token", "retention": "time kept after use", "chat_turns": "turns of a conversation", "chat_pause": "pause between turns",
@@ -48,6 +48,11 @@ def big(n: float) -> str:
 def many(n: float) -> str:
     """Return a count of tokens in words: T is 10^12."""
     return f"{significant(n / 1e12)}T" if n < 999.5e12 else f"{significant(n / 1e12, 4)}T"
+
+
+def part_of(ratio: float) -> str:
+    """Return a ratio as `0.75 % of` or `140 times`, to stand before what it is a ratio to."""
+    return f"{significant(ratio)} times" if ratio >= 2 else f"{significant(100 * ratio)} % of" if ratio >= 1e-6 else "less than a millionth of"
 
 
 def share_rows() -> pd.DataFrame:
@@ -155,6 +160,13 @@ def rule_words(year: int) -> pd.DataFrame:
         for when in sorted({year, YEARS[-1]}):
             rows.append({"rule": rule, "growth of tokens in a request": meaning, "year": str(when)} | {c: big(n) for c, n in case_totals(when, rule).items()})
     return pd.DataFrame(rows)
+
+
+def past_requests() -> pd.DataFrame:
+    """Return the tokens of a chat request of 2023 that each growth rule's back-cast gives, beside the mean that Azure measured then: `of tokens kind`."""
+    rows = [(f"back-cast, rule {rule}", fleet("base", 2023, rule)["tokens"].iloc[0], "derived") for rule in GROWTH_RULES]
+    rows.append(("Azure chat, November 2023", chat_means()["Azure chat 2023"], "measured"))
+    return pd.DataFrame([(name, significant(float(n)), kind) for name, n, kind in rows], columns=["of", "tokens", "kind"])
 
 
 def effect_rows(year: int, rule: str) -> pd.DataFrame:
