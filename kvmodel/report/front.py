@@ -21,11 +21,11 @@ SELECTED = {
     "serving-users": "Users with such requests that one server of eight H100 holds beside the weights",
     "main-load": "One such session back from host memory",
     "context-load": "One such session back from flash in the server",
-    "lake-load": "One such session back from a shared store",
-    "recompute-against-flash": "Recomputing it takes longer than loading it from flash by a factor of",
+    "pyramid-speedup": "Recomputing it against loading it from host memory",
     "reuse-hour": "Prompt blocks that coding agents find again if KV is kept for an hour",
-    "growth-windows": "Growth of the longest context windows, 2023 to 2025, a year",
-    "demand-world-bytes": "KV that chat and agents worldwide keep at one time in 2026, estimate",
+    "growth-windows": "Growth of the longest context windows, mid-2023 to mid-2025",
+    "growth-kv-per-token": "KV bytes per token of new models, from year to year",
+    "demand-world-bytes": "KV that chat and agents worldwide keep at one time in 2026 (estimate; the range is an envelope)",
 }
 README = ("kv-llama-70b-100k", "kv-llama-405b-1m", "serving-users")
 PICTURE = "book/_assets/pyramid.svg"
