@@ -7,6 +7,7 @@ import pandas as pd
 from kvmodel import card
 from kvmodel.demand import (
     CASES,
+    GROWTH_RULES,
     YEARS,
     Input,
     byte_seconds_multiplier,
