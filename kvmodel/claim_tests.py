@@ -241,8 +241,9 @@ def native_kv_growth(per: str) -> Outcome:
     """Growth of KV at the full native window over released models, x per year: above 1, windows outran the cuts per token."""
     from kvmodel.architecture import trend
 
-    found = trend(per)
-    return Outcome(found.per_year, found.low, found.high)
+    found, late = trend(per), trend(per, since="2024-01-01")
+    readings = (Reading("models released since 2024", late.per_year, "x per year"), Reading("lower end of its interval", late.low, "x per year"))
+    return Outcome(found.per_year, found.low, found.high, readings=readings, note="since 2024 the interval holds 1: neither growth nor decline is shown")
 
 
 TESTS: dict[str, Callable[..., Outcome]] = {
