@@ -233,3 +233,63 @@ def test_no_checkout_is_said(monkeypatch, tmp_path):
             read(WINDOWS)
     finally:
         package.cache_clear()
+
+
+# Numbers of the survey that rows of these tables give
+
+
+def test_tokens_per_character_of_the_survey():
+    rows = read("tokenizers").set_index("tokenizer")
+    printed = {
+        "deepseek V4 (129k)": (0.213, 0.566, 0.263, 0.433), "llama4 (200k)": (0.213, 0.578, 0.261, 0.437), "qwen (151k)": (0.213, 0.630, 0.267, 0.500),
+        "o200k_base (GPT-4o+)": (0.213, 0.687, 0.261, 0.437), "llama3 (128k)": (0.213, 0.727, 0.261, 0.437),
+        "mistral tekken 240911 (131k)": (0.214, 0.863, 0.272, 0.500), "anthropic (Claude 2 era)": (0.217, 0.877, 0.264, 0.423),
+        "cl100k_base (GPT-3.5/4)": (0.213, 0.948, 0.261, 0.437),
+    }  # fmt: skip
+    assert rows.index.size == len(printed)
+    for name, values in printed.items():
+        for text, value in zip(("english", "chinese_article", "python_heapq", "json"), values, strict=True):
+            ratio = rows.loc[name, f"{text}_tokens"] / rows.loc[name, f"{text}_chars"]
+            assert ratio == pytest.approx(value, abs=0.00055), (name, text)
+    chinese = rows["chinese_article_tokens"]
+    assert round(chinese["cl100k_base (GPT-3.5/4)"] / chinese["deepseek V4 (129k)"], 2) == 1.67
+
+
+def test_cache_prices_of_the_survey():
+    rows = read("cache_prices")
+    ratio = rows[rows["metric"] == "cache_read/input"].set_index(["provider", "scope"])["value"]
+    printed = {
+        ("Anthropic", "Claude 3.x"): 0.10, ("Anthropic", "Opus 5.5, Sonnet 5.5"): 0.05, ("Anthropic", "Fable 5.1, Mythos 5.1"): 0.025,
+        ("OpenAI", "GPT-4.1 family"): 0.25, ("OpenAI", "GPT-5 family"): 0.10, ("OpenAI", "GPT-6.1 sol/terra"): 0.05, ("Google", "Gemini 1.5 Pro"): 0.25,
+        ("DeepSeek", "deepseek-chat (V2)"): 0.10, ("DeepSeek", "V4 Pro repriced"): 0.0083, ("DeepSeek", "V4 Flash repriced"): 0.02,
+        ("DeepSeek", "V4 Pro"): 0.0333, ("DeepSeek", "V4 Flash"): 0.02, ("xAI", "Grok 2"): 1.0, ("Moonshot", "Kimi K2"): 0.25,
+    }  # fmt: skip
+    assert {key: ratio[key] for key in printed} == printed
+    storage = rows[rows["metric"] == "storage"]
+    assert sorted(storage.loc[storage["unit"] == "CNY/Mtok/min", "value"]) == [5, 10]
+    assert set(storage.loc[storage["unit"] == "USD/Mtok/h", "value"]) == {0, 4.5}
+
+
+def test_every_surcharge_on_long_context_is_twofold():
+    """72 catalogue entries. The survey counts 18 distinct price lines among them; by vendor, input and output price there are 17."""
+    rows = read("cache_price_snapshot")
+    long = rows[rows["long_context_input_ratio"].notna()]
+    assert len(long) == 72
+    assert (long["long_context_input_ratio"] == 2).all()
+    assert len(long.drop_duplicates(["provider", "price_input", "price_output"])) == 17
+
+
+def test_first_party_maxima_of_the_survey():
+    longest = read("cache_price_snapshot").groupby("provider")["max_input_tokens"].max()
+    assert longest["openai"] == 1_050_000
+    assert set(longest[["gemini", "moonshot", "zai", "dashscope", "mistral"]]) == {1_048_576}
+    assert set(longest[["anthropic", "deepseek", "xai", "minimax"]]) == {1_000_000}
+
+
+def test_published_shares_of_inference():
+    rows = read("inference_share").set_index(["publisher", "year"])
+    assert [rows.loc[("Deloitte", y), "value"] for y in (2023, 2025, 2026)] == [0.333, 0.5, 0.667]
+    assert rows.loc[("Brookfield", 2030), "value"] == 0.75
+    assert rows.loc[("McKinsey", 2030), "low"] == 0.5
+    assert tuple(rows.loc[("Micron article", 2030), ["low", "high"]]) == (0.7, 0.9)
+    assert set(rows["kind"]) == {"claim", "estimate", "forecast"}
