@@ -39,7 +39,13 @@ WORDS = {
 
 
 def big(n: float) -> str:
-    """Return bytes in words up to zettabytes, three digits."""
+    """Return bytes in words up to zettabytes, three digits.
+
+    Examples
+    --------
+    >>> big(28.1e15), big(3.75e18), big(4.6e22)
+    ('28.1 PB', '3.75 EB', '46 ZB')
+    """
     for size, unit in ((1e21, "ZB"), (1e18, "EB")):
         if n >= size * 0.9995:
             return f"{significant(n / size)} {unit}"
@@ -52,7 +58,13 @@ def many(n: float) -> str:
 
 
 def part_of(ratio: float) -> str:
-    """Return a ratio as `0.75 % of` or `140 times`, to stand before what it is a ratio to."""
+    """Return a ratio as `0.75 % of` or `140 times`, to stand before what it is a ratio to.
+
+    Examples
+    --------
+    >>> part_of(0.00749), part_of(140), part_of(1e-9)
+    ('0.749 % of', '140 times', 'less than a millionth of')
+    """
     return f"{significant(ratio)} times" if ratio >= 2 else f"{significant(100 * ratio)} % of" if ratio >= 1e-6 else "less than a millionth of"
 
 
