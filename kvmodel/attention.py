@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from kvmodel.dtypes import DS_MLA, FORMATS, KvFormat, ds_mla_record, index_key_bytes
+from kvmodel.dtypes import DS_MLA, FORMATS, KvFormat, check_indexer, ds_mla_record, index_key_bytes
 from kvmodel.units import KvError
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ def compile_terms(groups: Iterable[LayerGroup], kv: KvFormat, indexer_dtype: str
     Per rank: ceil(heads / tp) of keys and values, everything else whole, ceil(H / tp) state heads. With tp = 1 this is the whole model.
     Raises `KvError` when the format cannot hold the geometry.
     """
+    check_indexer(indexer_dtype)  # also where no layer has an indexer: a slip must not pass unseen
     sums: dict[tuple[int | None, int], int] = {}
     state = 0
     for group in groups:

@@ -1,5 +1,6 @@
 """Model cards: what a model keeps per token and per sequence, as data (`specs/models/*.toml`)."""
 
+import os
 import re
 import tomllib
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from typing import Any
 
 from kvmodel.attention import LayerGroup, State, Store, Terms, Vectors, Work, compile_terms
 from kvmodel.dtypes import KvFormat, parse_kv_dtype
-from kvmodel.units import KvError, refuse
+from kvmodel.units import KvError, nearest, refuse
 
 SPECS = Path(__file__).parent / "specs" / "models"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -87,8 +88,10 @@ def card(card_id: str) -> Card:
     'gqa'
     """
     path = SPECS / f"{card_id}.toml"
-    if "/" in card_id or "\\" in card_id or not path.is_file():
-        raise refuse("model", card_id, "a card id (kvmodel cards lists them) or the path of a config.json", card_ids())
+    if not isinstance(card_id, str) or "/" in card_id or "\\" in card_id or not os.path.isfile(path):
+        accepted = "a card id (kvmodel cards lists them) or the path of a config.json"
+        name = re.split(r"[/\\]", str(card_id))[-1]  # owner/Name, as on the hub
+        raise KvError(str(refuse("model", card_id, accepted)) + (f"; nearest: {nearest(name, card_ids())!r}" if not name.endswith(".json") else ""))
     with path.open("rb") as file:
         return from_toml(tomllib.load(file), str(path.name))
 
@@ -108,7 +111,7 @@ def find_model(text: str) -> Card:
     ------
     KvError : neither a card id nor a readable config
     """
-    if text in card_ids() or not (Path(text).exists() or text.endswith(".json") or "/" in text):
+    if not text or text in card_ids() or not os.path.exists(text):  # os.path: no error for a name that no file can have
         return card(text)
     from kvmodel.hf_config import read_config  # a sibling, needed for paths only
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kvmodel.units import KvError, nearest, refuse
+from kvmodel.units import KvError, bounded, nearest, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,14 @@ def index_key_bytes(width: int, dtype: str) -> int:
     >>> index_key_bytes(128, "fp8"), index_key_bytes(128, "bf16")
     (132, 256)
     """
+    check_indexer(dtype)
+    return 2 * width if dtype == "bf16" else width + 4 * -(-width // 128)
+
+
+def check_indexer(dtype: str) -> None:
+    """Refuse a format that indexer keys do not come in."""
     if dtype not in INDEXER_NAMES:
         raise refuse("indexer_dtype", dtype, f"one of {' '.join(INDEXER_NAMES)}", INDEXER_NAMES)
-    return 2 * width if dtype == "bf16" else width + 4 * -(-width // 128)
 
 
 def weight_bytes(params: int, dtype: str) -> int:
@@ -112,4 +117,6 @@ def weight_bytes(params: int, dtype: str) -> int:
     """
     if dtype not in WEIGHT_BITS:
         raise refuse("weights_dtype", dtype, f"one of {' '.join(WEIGHT_BITS)}", WEIGHT_BITS)
-    return -(-params * WEIGHT_BITS[dtype] // 8)
+    size = -(-params * WEIGHT_BITS[dtype] // 8)
+    bounded("params", size)
+    return size

@@ -84,6 +84,7 @@ FAMILIES: dict[str, tuple[Reader, dict[str, Any]]] = {
     "olmoe": (plain.plain, _class(16, 16, 2048)),
     "exaone4": (plain.plain, _class(32, 32, 4096, 32, slides="list", sliding_window=4096, sliding_window_pattern=4)),
     "glm": (plain.plain, _class(40, 32, 4096, 2, 128)),
+    "chatglm": (plain.chatglm, _class(28, 32, 4096, None, kv_channels=128, multi_query_attention=False, multi_query_group_num=1)),
     "glm4": (plain.plain, _class(40, 32, 4096, 2, 128)),
     "glm4v": (plain.plain, _GLM_V),
     "glm4_moe": (plain.plain, _class(46, 96, 4096, 8, num_nextn_predict_layers=1)),
@@ -107,8 +108,8 @@ FAMILIES: dict[str, tuple[Reader, dict[str, Any]]] = {
     "ernie4_5_moe": (plain.plain, _class(28, 20, 2560, 4, tied=True)),
     "ernie4_5_vl_moe": (plain.plain, _class(28, 20, 2560, 4, tied=True)),
     "hunyuan": (plain.hunyuan, _class(32, 32, 4096)),
-    "hunyuan_v1_dense": (plain.plain, _class(32, 32, 4096)),
-    "hunyuan_v1_moe": (plain.plain, _class(32, 32, 4096)),
+    "hunyuan_v1_dense": (plain.hunyuan, _class(32, 32, 4096)),
+    "hunyuan_v1_moe": (plain.hunyuan, _class(32, 32, 4096)),
     "hy_v3": (plain.plain, _class(80, 64, 4096, 8, 128)),
     "step3_text": (plain.mfa, _STEP3),
     "step3p5": (plain.step3p5, _class(45, 64, 4096, 8, 128)),
@@ -130,6 +131,7 @@ FAMILIES: dict[str, tuple[Reader, dict[str, Any]]] = {
     "rwkv": (hybrid.rwkv, _class(32, None, 4096, None)),
     "rwkv5": (hybrid.rwkv, _class(24, None, 768, None, head_size=64)),
     "rwkv6": (hybrid.rwkv, _class(24, None, 768, None, head_size=64)),
+    "rwkv7": (hybrid.rwkv, _class(24, None, 2048, None, head_size=64)),
     "falcon": (plain.falcon, _FALCON),
     "RefinedWeb": (plain.falcon, _FALCON | {"multi_query": False, "new_decoder_architecture": True}),
     "RefinedWebModel": (plain.falcon, _FALCON | {"multi_query": False}),
@@ -147,7 +149,8 @@ FAMILIES: dict[str, tuple[Reader, dict[str, Any]]] = {
 
 # other names of the same classes: renamed or older model types, architectures of files without a known model type, and the text part of a wrapper
 TYPES = {
-    "step3_vl": "step3_text", "step3p7": "step3p5", "minimax_m3_vl": "minimax_m3", "mimo_v2": "mimo_v2_flash",
+    "step3_vl": "step3_text", "step3p7": "step3p5", "minimax_m3_vl": "minimax_m3", "mimo_v2": "mimo_v2_flash", "phi4mm": "phi4_multimodal",
+    "ernie4_5_moe_vl": "ernie4_5_vl_moe",
 }  # fmt: skip
 ARCHITECTURES = {
     "RWForCausalLM": "falcon", "DeciLMForCausalLM": "nemotron-nas", "MistralLarge3ForCausalLM": "mistral_large3", "HunYuanForCausalLM": "hunyuan",
@@ -186,8 +189,10 @@ def read_config(source: "str | Path | Mapping[str, Any]", id: str | None = None)
     """
     if isinstance(source, Mapping):
         data, name = source, id or "config"
-    else:
+    elif isinstance(source, str | Path):
         data, name = _load(Path(source)), id or _name(Path(source))
+    else:
+        raise refuse("config", source, "the path of a config.json, of its folder, or the parsed file")
     try:
         return _card(data, name)
     except RecursionError:
@@ -204,7 +209,7 @@ def _load(path: Path) -> Mapping[str, Any]:
     try:
         if file.stat().st_size > MOST_BYTES:
             raise refuse("config", str(file), f"a config.json of at most {MOST_BYTES} bytes")
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = json.loads(file.read_text(encoding="utf-8-sig"))  # editors on Windows write a byte order mark
     except OSError as error:
         raise refuse("config", str(file), f"a config.json that can be read ({error.strerror or 'unreadable'})") from None
     except (ValueError, RecursionError):  # not UTF-8, not JSON, a number of thousands of digits, nested too deep
@@ -241,7 +246,9 @@ def _text_part(outer: Keys) -> tuple[Mapping[str, Any], str]:
         if inner is None:
             break
         around, keys = keys, keys.sub(inner)
-        family = _family(keys) or INNER.get(str(around.data.get("model_type"))) or family
+        own = _family(keys)
+        stranger = own is None and bool(keys.text("model_type")) and not any(keys.data.get(n) is not None for n in TEXT_PARTS)
+        family = own if own or stranger else INNER.get(str(around.data.get("model_type"))) or family
     if family is None:
         found = keys.text("model_type") or keys.data.get("architectures")
         raise refuse("model_type", found, "a known architecture: " + " ".join(sorted(FAMILIES)), FAMILIES)

@@ -226,6 +226,14 @@ def multi_query(k: Keys) -> Stack:
     return Stack([attention(heads, 1 if k.flag("multi_query") else heads, head_width(k))] * layer_count(k))
 
 
+def chatglm(k: Keys) -> Stack:
+    """ChatGLM2 to GLM-4-9B as first published: `kv_channels` is the head width, `multi_query_group_num` the KV heads of `multi_query_attention`."""
+    heads = k.count("num_attention_heads")
+    width = k.count("kv_channels") if k.has("kv_channels") else head_width(k)
+    kv = k.count("multi_query_group_num") if k.flag("multi_query_attention") else heads
+    return Stack([attention(heads, kv, width)] * layer_count(k))
+
+
 def mimo_v2(k: Keys) -> Stack:
     """MiMo-V2: keys wider than values, and sliding layers with their own heads and widths."""
     n, heads = layer_count(k), k.count("num_attention_heads")

@@ -24,7 +24,7 @@ from kvmodel.hf_families import (
     recurrent,
     state_bytes,
 )
-from kvmodel.hf_keys import Keys
+from kvmodel.hf_keys import Keys, check_int
 from kvmodel.units import refuse
 
 HYBRID = "hybrid"
@@ -313,7 +313,7 @@ def _zamba_stack(k: Keys, kinds: list[str], ssm: LayerGroup) -> Stack:
 
 def mamba1_only(k: Keys) -> Stack:
     """Mamba and Falcon-Mamba: state only."""
-    inner = k.count("expand") * k.count("hidden_size")
+    inner = k.count("intermediate_size") if k.has("intermediate_size") else k.count("expand") * k.count("hidden_size")  # Falcon-Mamba's `expand` is not used
     return Stack([mamba1(k, inner, k.count("state_size"), k.count("conv_kernel"))] * layer_count(k))
 
 
@@ -325,14 +325,17 @@ def mamba2_only(k: Keys) -> Stack:
 
 
 def rwkv(k: Keys) -> Stack:
-    """RWKV-4 (three sums per channel), RWKV-5 and 6 (a matrix per head); two token shifts of 4 bytes per channel."""
-    if "expand_k" in k.data:
-        raise refuse("expand_k", k.data["expand_k"], "no such key: only RWKV classes with head_size are understood")
+    """RWKV-4 (three sums per channel), RWKV-5, 6 and 7 (a matrix per head); two token shifts of 4 bytes per channel."""
+    for name in ("expand_k", "attn"):
+        if k.data.get(name) is not None:
+            raise refuse(name, k.data[name], "no such key: only pure RWKV with square heads is understood")
     hidden = k.count("hidden_size")
+    for width in k.data["value_dim"] if isinstance(k.data.get("value_dim"), list) else ():
+        check_int("value_dim", width, hidden, hidden)
     channels = k.count("attention_hidden_size") if k.has("attention_hidden_size") else hidden
     shift = State("shift", 1, 2 * hidden, 4)
     if k.has("head_size") or "head_size" in k.defaults:
-        size = k.count("head_size")
+        size = k.count("head_size" if k.has("head_size") or not k.has("head_dim") else "head_dim")
         if channels % size:
             raise refuse("head_size", size, f"a divisor of the attention width {channels}")
         layer = recurrent("rwkv", channels // size, size, size, 4)

@@ -12,6 +12,7 @@ ALIASES = {  # names that older configs and their attribute maps use
     "num_attention_heads": ("n_head", "n_heads", "decoder_attention_heads"),
     "hidden_size": ("n_embed", "n_embd", "d_model", "hidden_dim"),
     "num_key_value_heads": ("num_kv_heads", "n_head_kv", "num_attention_groups"),
+    "sliding_window_pattern": ("_sliding_window_pattern",),  # as transformers 4.5x saves it
     "num_nextn_predict_layers": ("num_mtp_layers",),
 }
 CONTEXT_KEYS = (

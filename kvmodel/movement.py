@@ -7,7 +7,7 @@ from kvmodel.cards import Card
 from kvmodel.dtypes import KvFormat
 from kvmodel.hardware import Accelerator, Node
 from kvmodel.tiers import path, tier
-from kvmodel.units import KvError, refuse
+from kvmodel.units import KvError, bounded, refuse
 
 STATE_FLOPS = 6  # per element of a recurrent matrix and token: decay or delta 2, outer product 2, read-out 2 (4 to 6 in the literature)
 CONTENT = ("key", "latent", "shared")  # roles that attention reads; the others are index keys or parts of these
@@ -212,6 +212,7 @@ def race(
     if not 1 <= tp <= node.accelerators:
         raise refuse("tp", tp, f"1 to {node.accelerators}, the accelerators of {node.id}")
     per_device = card.terms(kv_dtype, indexer_dtype, tp=tp).stored(context_tokens)
+    bounded("context", tp * per_device)
     shared = node.accelerators if sharing is None else sharing
     hop = min(path(node, tier_id), key=lambda h: h.per_accelerator(shared))
     bandwidth, fixed = hop.per_accelerator(shared), tier(tier_id).fixed_s

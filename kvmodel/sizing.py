@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from operator import index
 from typing import Any
 
 from kvmodel.attention import Terms, compile_terms
 from kvmodel.cards import Card
 from kvmodel.dtypes import KvFormat, parse_kv_dtype, weight_bytes
-from kvmodel.units import LIMIT, KvError, refuse
+from kvmodel.units import LIMIT, KvError, bounded, parse_fraction, refuse
 
 
 def kv_bytes(card: Card, tokens: Any, users: Any = 1, *, kv_dtype: str | KvFormat = "bf16", indexer_dtype: str = "fp8", mtp: bool = False) -> Any:
@@ -42,10 +43,12 @@ def kv_bytes(card: Card, tokens: Any, users: Any = 1, *, kv_dtype: str | KvForma
     """
     terms = card.terms(kv_dtype, indexer_dtype, mtp=mtp)
     tokens, users = _counts("tokens", tokens), _counts("users", users)
-    _bounded(terms.stored(_most(tokens)) * _most(users))
+    largest = terms.stored(_most(tokens))
+    bounded("tokens", largest)
     stored = terms.stored(tokens)
     if isinstance(users, int) and users == 1:
         return stored
+    _products_bounded(stored, users, largest)
     if not isinstance(stored, int) and (isinstance(users, int) or users.shape == stored.shape):
         stored *= users  # our own fresh array: no second one
         return stored
@@ -85,8 +88,9 @@ def size(
     flushed = context // block * block
     written = tp * (rank.stored(flushed) - rank.state_bytes) + whole.state_bytes
     allocated = allocated_bytes(whole, context, block)
-    _bounded(max(stored, allocated, rank.stored(context)) * users, written)
-    total = params if params is not None else card.params_total
+    bounded("context", stored * users, written)
+    bounded("block_tokens", allocated)
+    total = card.params_total if params is None else _scalar("params", params)
     return {
         "model": card.id,
         "attention": card.attention,
@@ -138,7 +142,7 @@ def stage_layers(layers: int, stages: int, partition: Sequence[int] | None = Non
     ([15, 15, 16, 15], [16, 32])
     """
     if partition is not None:
-        if len(partition) != stages or sum(partition) != layers or min(partition) < 0:
+        if not all(isinstance(n, int) and n >= 0 for n in partition) or len(partition) != stages or sum(partition) != layers:
             raise refuse("partition", list(partition), f"{stages} whole numbers that add up to {layers} layers")
         return list(partition)
     if not 1 <= stages <= layers:
@@ -186,7 +190,7 @@ def deployment(
         groups = card.stage_groups(start, start + count) + (card.mtp if mtp and i == pp - 1 else ())
         stages.append(compile_terms(groups, kv, indexer_dtype, tp).stored(tokens))
         start += count
-    _bounded(sum(stages) * users * tp)
+    bounded("tokens", sum(stages) * users * tp)
     return {
         "stage_layers": counts,
         "stage_bytes_per_device": [s * _ceil(users, dp) for s in stages],
@@ -231,13 +235,13 @@ def fit(
     """
     if context_tokens is not None and users is not None:
         raise KvError(f"users: {users} is not accepted; accepted: context or users, not both (the other one is what fit finds)")
-    total = params if params is not None else card.params_total
+    total = card.params_total if params is None else _scalar("params", params)
     if total is None:
         raise KvError(f"params: not given and not on the card of {card.id}; accepted: a number of parameters, such as 70.6B")
     context = _scalar("context", context_tokens) if context_tokens is not None else (card.native_context_tokens if users is not None else native_context(card))
     wanted = 1 if users is None else _scalar("users", users)
     tp, replicas, block = _scalar("tp", tp), _scalar("replicas", replicas), _scalar("block_tokens", block_tokens)
-    weights = weight_bytes(total, weights_dtype)
+    weights, memory_bytes, usable = weight_bytes(total, weights_dtype), _scalar("memory", memory_bytes), parse_fraction(usable, "usable")
     budget = max(0, int(Fraction(str(usable)) * memory_bytes) - weights)
     rank = card.terms(kv_dtype, indexer_dtype, tp=tp)
     return {
@@ -290,30 +294,51 @@ def _counts(field: str, value: Any) -> Any:
         return _scalar(field, value)
     import numpy as np
 
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of unequal length
+        raise refuse(field, value, "a whole number above 0, or an array of them") from None
     if array.dtype.kind not in "iuf" or array.size == 0:
         raise refuse(field, value, "a whole number above 0, or an array of them")
-    least, most = array.min(), array.max()
+    least, most = array.min().item(), array.max().item()
     if not (least >= 1 and most < LIMIT):
         raise refuse(field, least if not least >= 1 else most, "whole numbers above 0 and below 2^63")
     if array.dtype.kind == "f" and (array != np.floor(array)).any():
-        raise refuse(field, array[array != np.floor(array)].flat[0], "whole numbers: a fraction of a token is not stored")
+        raise refuse(field, array[array != np.floor(array)].flat[0].item(), "whole numbers: a fraction of a token is not stored")
     return int(array) if array.ndim == 0 else array.astype(np.int64, copy=False)
 
 
+def _products_bounded(stored: Any, users: Any, largest: int) -> None:
+    """Refuse shapes that do not broadcast, and any product of 2^63 or more; `largest` is the largest of `stored`."""
+    pairs = not isinstance(stored, int) and not isinstance(users, int)
+    if pairs:
+        import numpy as np
+
+        try:
+            np.broadcast_shapes(stored.shape, users.shape)
+        except ValueError:
+            raise refuse("users", f"shape {users.shape}", f"a shape that broadcasts against the shape of tokens, {stored.shape}") from None
+    if largest * _most(users) < LIMIT:  # the usual case, without a look at the pairs
+        return
+    if not pairs:
+        bounded("tokens", largest * _most(users))
+    for size, count in zip(*(a[stored > (LIMIT - 1) // users] for a in np.broadcast_arrays(stored, users))):
+        bounded("tokens", int(size) * int(count))
+
+
 def _scalar(field: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < LIMIT:
+    """An int from an integer of Python or NumPy, or from a whole float."""
+    try:
+        number = int(value) if isinstance(value, float) and value.is_integer() else index(value)
+    except TypeError:
+        number = 0
+    if isinstance(value, bool) or not 0 < number < LIMIT:
         raise refuse(field, value, "a whole number above 0 and below 2^63")
-    return value
+    return number
 
 
 def _most(counts: Any) -> int:
     return counts if isinstance(counts, int) else int(counts.max())
-
-
-def _bounded(*results: int) -> None:
-    if max(results) >= LIMIT:
-        raise KvError(f"context: a result of {max(results):.3g} bytes is not accepted; accepted: results below 2^63 bytes")
 
 
 def _round_up(tokens: int, block: int) -> int:

@@ -38,7 +38,7 @@ FACTORS: dict[str, dict[str, Fraction]] = {
     "count": dict.fromkeys(_COUNTS, Fraction(1)),
 }
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
-SPEC_ID = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
+SPEC_ID = re.compile(r"(?=.{1,99}\Z)[a-z0-9]+([.-][a-z0-9]+)*")  # short enough for the name of a file
 
 
 def shown(base: str, x: float) -> str:

@@ -15,7 +15,8 @@ TOKEN_UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "Ki": 2**10, "Mi": 2**
 MEMORY_UNITS = {f"{p}B": 1000**n for n, p in enumerate("kMGTP", 1)} | {f"{p}iB": 1024**n for n, p in enumerate("KMGTP", 1)}
 COUNT_UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 
-_NUMBER = re.compile(r"([+-]?(?:\d[\d_]*)?\.?\d+(?:[eE][+-]?\d+)?)\s*([A-Za-z]*)")
+_NUMBER = re.compile(r"([+-]?(?:\d+(?:_\d+)*)?\.?\d+(?:[eE][+-]?\d+)?)\s*([A-Za-z]*)", re.ASCII)
+_FRACTION = re.compile(r"\+?(?:\d*\.\d+|\d+\.?)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 class KvError(ValueError):
@@ -119,13 +120,22 @@ def parse_memory(text: object, field: str = "memory") -> int:
 
 def parse_fraction(text: object, field: str) -> float:
     """Return a number above 0 and at most 1, such as `0.9`."""
-    try:
-        value = float(str(text))
-    except ValueError:
-        value = -1.0
+    plain = str(text).strip()
+    value = float(plain) if _FRACTION.fullmatch(plain) else 0.0
     if not 0 < value <= 1:
         raise refuse(field, text, "a number above 0 and at most 1, such as 0.9")
     return value
+
+
+def bounded(field: str, *results: int) -> None:
+    """Refuse results of 2^63 bytes and more: arrays could not hold them, so scalars do not either.
+
+    Examples
+    --------
+    >>> bounded("context", 2**63 - 1)
+    """
+    if max(results) >= LIMIT:
+        raise KvError(f"{field}: a result of {Decimal(max(results)):.3g} bytes is not accepted; accepted: results below 2^63 bytes")
 
 
 def format_bytes(n: float, *, binary: bool = False, digits: int = 3) -> str:

@@ -1,6 +1,9 @@
 """The command line. Only the module of the command that was asked for is imported: start-up counts."""
 
 import argparse
+import io
+import os
+import re
 import sys
 from importlib import import_module
 from typing import NoReturn
@@ -21,6 +24,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **{"allow_abbrev": False} | kwargs)  # type: ignore[arg-type]
+        self._negative_number_matcher = re.compile(r"-\.?\d")  # `--context -5k` is a bad value, to be refused as such, and no option
 
     def error(self, message: str) -> NoReturn:
         commands = [p for a in self._actions if isinstance(a.choices, dict) for p in a.choices.values()]
@@ -33,14 +37,21 @@ class Parser(argparse.ArgumentParser):
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit code: 0 done, 1 a run failed, 2 refused with one line on stderr."""
     argv = sys.argv[1:] if argv is None else argv
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows only ASCII gets every line too
     try:
-        return _main(argv)
+        code = _main(argv)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a full disk or a closed pipe shows here, not after us
+        return code
     except KvError as error:
         print(error, file=sys.stderr)
-        return 2
     except BrokenPipeError:  # the reader of our output has gone
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a file that cannot be read or written where no command knew better
+        print(f"file: {str(error.filename or 'standard output')[:200]!r} is not accepted; accepted: a usable file ({error.strerror})", file=sys.stderr)
+    return 2
 
 
 def _main(argv: list[str]) -> int:

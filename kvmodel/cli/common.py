@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,7 +10,8 @@ from typing import Any
 def emit(args: argparse.Namespace, document: Any, lines: Iterable[str]) -> None:
     """Print one JSON document when `--json` was given, else the lines."""
     if args.json:
-        print(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+        plain = str(getattr(sys.stdout, "encoding", "")).lower().replace("-", "") != "utf8"
+        print(json.dumps(document, indent=1, ensure_ascii=plain, allow_nan=False))
     else:
         print("\n".join(lines))
 

@@ -8,6 +8,7 @@ from kvmodel.cli.common import add_json, columns, emit
 from kvmodel.dtypes import parse_kv_dtype
 from kvmodel.hardware import node
 from kvmodel.movement import Race, race
+from kvmodel.sizing import native_context
 from kvmodel.tiers import tier
 from kvmodel.units import KvError, format_bytes, format_seconds, parse_count, parse_tokens, significant
 
@@ -16,7 +17,7 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     load = commands.add_parser("load", help="load from a tier, or recompute: seconds of one request alone")
     load.add_argument("model", help="a card id, or the path of a config.json or its folder")
-    load.add_argument("--context", required=True, help="tokens, such as 100k or 128Ki")
+    load.add_argument("--context", required=True, help="tokens, such as 100k or 128Ki, or native")
     load.add_argument("--tier", required=True, help="a tier id, such as main-memory")
     load.add_argument("--platform", required=True, help="a node id, such as h100-8")
     load.add_argument("--tp", default="1", help="tensor-parallel ranks")
@@ -35,7 +36,8 @@ def run_load(args: argparse.Namespace) -> None:
         model = replace(model, params_active=parse_count(args.params, "params"))
     if model.params_active is None:
         raise KvError(f"params: {model.id} has no count of active parameters; accepted: --params with a number of parameters, such as 37B")
-    context, place, kv = parse_tokens(args.context), node(args.platform), parse_kv_dtype(args.kv_dtype)
+    context = native_context(model) if args.context == "native" else parse_tokens(args.context)
+    place, kv = node(args.platform), parse_kv_dtype(args.kv_dtype)
     found = race(model, context, tier(args.tier).id, place, tp=parse_count(args.tp, "tp"), kv_dtype=kv)
     document = {
         "model": model.id,

@@ -34,7 +34,7 @@ def register(commands: Any) -> None:
 
 def _model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a card id, or the path of a config.json or its folder")
-    parser.add_argument("--context", help="tokens, such as 100k or 128Ki; native context if left out")
+    parser.add_argument("--context", help="tokens, such as 100k or 128Ki, or native, the default")
     parser.add_argument("--kv-dtype", default="bf16")
     parser.add_argument("--block-tokens", default="16")
     parser.add_argument("--weights-dtype", default="bf16")
@@ -51,7 +51,7 @@ def run_size(args: argparse.Namespace) -> None:
         users=parse_count(args.users, "users"),
         kv_dtype=args.kv_dtype,
         indexer_dtype=args.indexer_dtype,
-        block_tokens=parse_count(args.block_tokens, "block_tokens"),
+        block_tokens=parse_tokens(args.block_tokens, "block_tokens"),
         tp=parse_count(args.tp, "tp"),
         mtp=args.mtp,
         weights_dtype=args.weights_dtype,
@@ -87,7 +87,7 @@ def run_fit(args: argparse.Namespace) -> None:
     if args.context is not None and args.users is not None:
         raise KvError(f"users: {args.users!r} is not accepted; accepted: --context or --users, not both")
     if (args.memory is None) == (args.platform is None):
-        given = "both" if args.memory else "neither"
+        given = "neither" if args.memory is None else "both"
         raise KvError(f"memory: {given} of --memory and --platform given; accepted: exactly one, such as --memory 640GB or --platform h100-8")
     model = find_model(args.model)
     if model.params_total is None and args.params is None:
@@ -98,7 +98,7 @@ def run_fit(args: argparse.Namespace) -> None:
         context_tokens=_tokens(args.context),
         users=None if args.users is None else parse_count(args.users, "users"),
         kv_dtype=args.kv_dtype,
-        block_tokens=parse_count(args.block_tokens, "block_tokens"),
+        block_tokens=parse_tokens(args.block_tokens, "block_tokens"),
         weights_dtype=args.weights_dtype,
         params=_params(args.params),
         **place,
@@ -135,7 +135,7 @@ def _fit_lines(r: dict[str, Any]) -> list[str]:
 
 def run_cards(args: argparse.Namespace) -> None:
     """Print all cards, or one with its layers and sources."""
-    if args.name:
+    if args.name is not None:
         emit(args, _card_json(card(args.name)), _card_lines(card(args.name)))
         return
     cards = [card(i) for i in card_ids()]
@@ -175,7 +175,7 @@ def _known(value: int | None, show: Any) -> str:
 
 
 def _tokens(text: str | None) -> int | None:
-    return None if text is None else parse_tokens(text)
+    return None if text in (None, "native") else parse_tokens(text)
 
 
 def _params(text: str | None) -> int | None:

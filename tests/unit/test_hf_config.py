@@ -337,6 +337,41 @@ OTHERS = {
         (),
         64 * 8192 * 70,
     ),
+    "falcon-mamba-7b, as published": (
+        {
+            "model_type": "falcon_mamba",
+            "num_hidden_layers": 64,
+            "hidden_size": 4096,
+            "intermediate_size": 8192,
+            "state_size": 16,
+            "expand": 16,
+            "conv_kernel": 4,
+        },
+        "mamba1",
+        0,
+        (),
+        64 * 8192 * 70,
+    ),
+    "glm-4-9b, first upload": (
+        {"model_type": "chatglm", "num_layers": 40, "hidden_size": 4096, "num_attention_heads": 32, "multi_query_attention": True}
+        | {"multi_query_group_num": 2, "kv_channels": 128, "seq_length": 131072},
+        "gqa",
+        40_960,
+        (),
+        0,
+    ),
+    "phi-4-multimodal": (
+        shape("phi4mm", 32, 24, 8, hidden_size=3072, sliding_window=262144, max_position_embeddings=131072),
+        "gqa",
+        131_072,
+        (),
+        0,
+    ),
+    "hunyuan-0.5b": (shape("hunyuan_v1_dense", 24, 16, 8, hidden_size=1024, attention_head_dim=128), "gqa", 98_304, (), 0),
+    "hunyuan-a13b": (shape("hunyuan_v1_moe", 32, 32, 8, hidden_size=4096, attention_head_dim=128, use_cla=False, cla_share_factor=2), "gqa", 131_072, (), 0),
+    "ernie-4.5-vl-28b-a3b": (shape("ernie4_5_moe_vl", 28, 20, 4, hidden_size=2560), "gqa", 57_344, (), 0),
+    "gemma-3, saved by 4.5x": (shape("gemma3_text", 18, 4, 1, 256, sliding_window=512, _sliding_window_pattern=3), "mqa+window", 6144, ((512, 12_288),), 0),
+    "rwkv-7": ({"model_type": "rwkv7", "num_hidden_layers": 24, "hidden_size": 2048, "head_dim": 64, "attn": None}, "rwkv", 0, (), 24 * 66 * 2048 * 4),
     "mamba-2.8b": ({"model_type": "mamba", "num_hidden_layers": 64, "hidden_size": 2560}, "mamba1", 0, (), 64 * 5120 * 70),
     "ernie-4.5-0.3b": (shape("ernie4_5", 18, 16, 2, 128), "gqa", 18_432, (), 0),
     "yi-vl, nested twice": ({"model_type": "outer", "thinker_config": {"text_config": shape("qwen3_moe", 48, 32, 4, 128)}}, "gqa", 98_304, (), 0),
@@ -464,6 +499,10 @@ REFUSED = [
     ({"model_type": "quantum"}, "model_type"),
     ({"model_type": 7}, "model_type"),
     ({"architectures": "LlamaForCausalLM"}, "architectures"),
+    ({"model_type": "mistral3", "text_config": {"model_type": "not_of_this_world", "num_hidden_layers": 2}}, "model_type"),
+    ({"model_type": "qwen2_5_vl", "text_config": {"model_type": "not_of_this_world", "num_hidden_layers": 2}}, "model_type"),
+    ({"model_type": "rwkv7", "hidden_size": 128, "num_hidden_layers": 2, "attn": {"layers": [1], "num_heads": 2}}, "attn"),
+    ({"model_type": "rwkv7", "hidden_size": 128, "num_hidden_layers": 2, "value_dim": [128, 256]}, "value_dim"),
     ({"model_type": "t5", "is_encoder_decoder": True}, "is_encoder_decoder"),
     ({"model_type": "mllama", "text_config": {"model_type": "mllama_text_model"}}, "model_type"),
     (LLAMA | {"num_hidden_layers": "32"}, "num_hidden_layers"),
@@ -583,3 +622,9 @@ def test_each_family_is_reached_by_its_model_type():
 
 def test_path_of_data_is_shipped_without_machine_names():
     assert not any("/work/" in p.read_text() or "/root/" in p.read_text() for p in [*FILES, Path(CONFIGS / "INDEX.csv")])
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path):
+    text = json.dumps(shape("llama", 2, 32, 8, 128), indent=1).replace("\n", "\r\n")
+    (tmp_path / "config.json").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert read_config(tmp_path).terms().growing_bytes_per_token == 8192
