@@ -13,10 +13,9 @@ from typing import Any
 
 import pandas as pd
 
-from kvmodel.cards import find_model
 from kvmodel.report.chapters import Chapter, book_root
 from kvmodel.report.execute import HEADLINE, records
-from kvmodel.report.parameters import Value, check_values, named_values, parameters_hash
+from kvmodel.report.parameters import Value, check_values, model_card, named_values, parameters_hash
 from kvmodel.report.record import Parameter
 from kvmodel.units import KvError
 
@@ -59,7 +58,7 @@ def chapter(slug: str, **values: Any) -> SimpleNamespace:
     current.begin(slug, checked, _described(slug, checked))
     found = SimpleNamespace(**checked)
     if "model" in checked:
-        found.card = find_model(str(checked["model"]))
+        found.card = model_card(str(checked["model"]))
     if "platform" in checked:
         from kvmodel.hardware import node  # chapters without a platform do without
 

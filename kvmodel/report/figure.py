@@ -15,6 +15,7 @@ from kvmodel import __version__
 from kvmodel.report import cite, draw, theme
 from kvmodel.report.cells import Bundle, current, figures_folder, interactive
 from kvmodel.report.checks import check
+from kvmodel.report.parameters import READER_CONFIG
 from kvmodel.report.record import MIME, FigureRecord, Source, load_sources
 from kvmodel.units import KvError, refuse, significant
 
@@ -164,7 +165,7 @@ def _shown(value: Any) -> str:
 
 @cache
 def _known_sources() -> dict[str, Source]:
-    return load_sources()
+    return load_sources() | {READER_CONFIG: Source("Model configuration given by the reader of this run")}
 
 
 def _sources(figure_id: str, ids: Sequence[str]) -> dict[str, Source]:

@@ -10,21 +10,24 @@ import hashlib
 import io
 import json
 import math
+import os
 import re
 import tokenize
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kvmodel.cards import card_ids, find_model
+from kvmodel.cards import Card, card_ids, find_model
 from kvmodel.dtypes import NAMES as KV_FORMATS
 from kvmodel.dtypes import parse_kv_dtype
 from kvmodel.sizing import kv_bytes
 from kvmodel.units import KvError, parse_count, parse_tokens, refuse
 
 Value = int | float | str | bool
+MODELS = "a card id (kvmodel cards lists them) or the path of a config.json, with @ and its number of parameters where weights count (config.json@70.6B)"
+READER_CONFIG = "reader-config"  # the source of a card that is made from a reader's own config.json
 TYPES: dict[str, type] = {"int": int, "float": float, "str": str, "bool": bool}
 TEXT_LIMIT = 200_000
 TEXT_RECORDED = 2_000  # a longer text is named by its hash in records, as a file is
@@ -97,15 +100,33 @@ def _text(name: str, value: Any) -> str:
 
 def _model(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise refuse(name, value, "a card id (kvmodel cards lists them) or the path of a config.json", card_ids())
+        raise refuse(name, value, MODELS, card_ids())
     try:
-        find_model(value)  # reads and understands it now, or refuses
+        model_card(value)  # reads and understands it now, or refuses
     except KvError as error:
         raise KvError(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
     if value in card_ids():
         return value
-    path = Path(value).resolve()  # the kernel of a notebook starts in another folder
-    return str(path / "config.json" if path.is_dir() else path)
+    file, count = _file_and_count(value)
+    path = Path(file).resolve()  # the kernel of a notebook starts in another folder
+    return str(path / "config.json" if path.is_dir() else path) + (f"@{parse_count(count, name)}" if count else "")
+
+
+def _file_and_count(model: str) -> tuple[str, str]:
+    file, _, count = model.rpartition("@")
+    return (file, count) if file and count and not os.path.exists(model) and os.path.exists(file) else (model, "")
+
+
+def model_card(model: str) -> Card:
+    """Return the card of a value of `model`: a card id, or the path of a config, with `@` and the number of parameters where weights matter.
+
+    A card that is not of the book names `reader-config` as its source.
+    """
+    file, count = _file_and_count(model)
+    found = find_model(file)
+    if model in card_ids():
+        return found
+    return replace(found, sources={"geometry": [READER_CONFIG]}, params_total=parse_count(count, "model") if count else found.params_total)
 
 
 def _kv_dtype(name: str, value: Any) -> str:
@@ -149,7 +170,7 @@ def _traces() -> Iterable[str]:
 
 _count = partial(_whole, parse=parse_count, units=", with k M B (decimal)")
 RULES: dict[str, Rule] = {
-    "model": Rule("str", lambda: "a card id (kvmodel cards lists them) or the path of a config.json", _model),
+    "model": Rule("str", lambda: MODELS, _model),
     "context_tokens": _whole(1, 10**9, parse_tokens, ", with k K M (decimal) or Ki Mi (binary)"),
     "users": _count(1, 10**7),
     "kv_dtype": Rule("str", lambda: f"one of {' '.join(KV_FORMATS)}, or K:V for a pair", _kv_dtype),
@@ -214,7 +235,7 @@ def check_values(chapter: str | Iterable[str], values: Mapping[str, Any]) -> dic
     parsed = {name: rule(name, known, where).read(name, value) for name, value in values.items()}
     if "model" in parsed:  # what values cannot say alone: kv_bytes refuses what it cannot compute
         sizes: dict[str, Any] = {"tokens": parsed.get("context_tokens", 1), "users": parsed.get("users", 1), "kv_dtype": parsed.get("kv_dtype", "bf16")}
-        kv_bytes(find_model(str(parsed["model"])), **sizes)
+        kv_bytes(model_card(str(parsed["model"])), **sizes)
     if {"rule", "start", "end", "top_k"} <= parsed.keys():
         from kvmodel.growth import fit, windows  # pandas: only the growth chapter needs it
 
@@ -228,8 +249,9 @@ def named_values(values: Mapping[str, Value]) -> dict[str, Value]:
     if len(text := str(named.get("text", ""))) > TEXT_RECORDED:
         named["text"] = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
     if (model := named.get("model")) is not None and model not in card_ids() and not str(model).startswith("sha256:"):
-        content = json.dumps(json.loads(Path(str(model)).read_bytes()), sort_keys=True, separators=(",", ":"))
-        named["model"] = "sha256:" + hashlib.sha256(content.encode()).hexdigest()
+        file, count = _file_and_count(str(model))
+        content = json.dumps(json.loads(Path(file).read_bytes()), sort_keys=True, separators=(",", ":"))
+        named["model"] = "sha256:" + hashlib.sha256(content.encode()).hexdigest() + (f"@{count}" if count else "")
     return named
 
 

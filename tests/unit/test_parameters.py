@@ -2,12 +2,13 @@
 
 import ast
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvmodel.report.parameters import RULES, check_values, declared, parameters_hash, rewritten
+from kvmodel.report.parameters import RULES, check_values, declared, model_card, parameters_hash, rewritten
 from kvmodel.units import KvError
 
 NASTY = [
@@ -142,6 +143,23 @@ def test_the_hash_names_values_not_order_nor_path(tmp_path) -> None:  # type: ig
     assert parameters_hash({"model": str(one)}) == parameters_hash({"model": str(two)})
     two.write_text(json.dumps({"b": 3, "a": 1}))
     assert parameters_hash({"model": str(one)}) != parameters_hash({"model": str(two)})
+
+
+def test_a_config_can_bring_its_number_of_parameters(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    config = next(Path(__file__).parents[2].glob("data/configs/*Qwen3-0.6B.json"))
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    Path("mine/config.json").write_bytes(config.read_bytes())
+    plain, counted = (str(check_values("serving", {"model": given})["model"]) for given in ("mine", "mine/config.json@0.6B"))
+    assert plain == str(tmp_path / "mine/config.json")
+    assert counted == f"{plain}@600000000"
+    assert (model_card(plain).params_total, model_card(counted).params_total) == (None, 600_000_000)
+    assert model_card(counted).sources
+    assert check_values("serving", {"model": counted}) == {"model": counted}, "a notebook reads what the command line made"
+    assert parameters_hash({"model": plain}) == parameters_hash({"model": str(config)}) != parameters_hash({"model": counted})
+    for wrong in ("mine@", "mine@many", "mine@0", "llama-3.3-70b@70B", "mine/config.json@1@2"):
+        with pytest.raises(KvError, match="model"):
+            check_values("serving", {"model": wrong})
 
 
 def test_every_rule_says_what_it_accepts() -> None:
