@@ -42,8 +42,28 @@ def grew(x: float) -> str:
 
 
 def rule_name(rule: str, top_k: int) -> str:
-    """Return a rule in words."""
-    return RULE_NAMES[rule].format(k=f"{top_k:,}")
+    """Return a rule in words; the longest one is the record.
+
+    Examples
+    --------
+    >>> rule_name("epoch", 10), rule_name("epoch", 1)
+    ('among the 10 longest at release', 'longest at release')
+    """
+    return RULE_NAMES["record" if rule == "epoch" and top_k == 1 else rule].format(k=f"{top_k:,}")
+
+
+def scatter(front: pd.DataFrame, found: Fit) -> str:
+    """Return the factor by which half of the fitted windows lie above or below the line."""
+    off = np.log10(front["context_tokens"].to_numpy()) - np.log10(found.window(front["year"].to_numpy()))
+    return significant(10 ** float(np.median(np.abs(off))), 2)
+
+
+def few(front: pd.DataFrame) -> str:
+    """Return a warning where the fitted models are few or span less than a year; nothing where neither is so."""
+    days = (front["date"].max() - front["date"].min()).days
+    short = [f"they span {days} days, so a rate per year is an extrapolation"] if days < 365 else []
+    small = [f"{len(front)} models are few, so the interval is too narrow"] if len(front) < 10 else []
+    return f"Take it with care: {'; '.join(small + short)}." if small + short else ""
 
 
 def window_rows(models: pd.DataFrame, found: Fit, top_k: int) -> pd.DataFrame:
