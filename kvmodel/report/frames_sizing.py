@@ -204,6 +204,16 @@ def node_fit(one: Card, place: Node, tokens: int, kv_dtype: str, weights_dtype: 
     )  # fmt: skip
 
 
+def users_span(one: Card, place: Node, tokens: int, kv_dtype: str, users: int) -> tuple[int, int]:
+    """Return the least and most users over the two readings of a package's memory, as marketed and as reported, and 0.85 to 0.95 of it usable."""
+    tp, memory = min(8, place.accelerators), place.accelerator.memory_bytes
+    ends = ((memory, 0.85), (max(memory, place.accelerator.memory_reported_bytes or 0), 0.95))
+    found = [
+        fit(one, tp * m, context_tokens=tokens, kv_dtype=kv_dtype, tp=tp, replicas=place.accelerators // tp, usable=share)["max_users"] for m, share in ends
+    ]
+    return min(users, *found), max(users, *found)
+
+
 def node_rows(one: Card, tokens: int, kv_dtype: str) -> pd.DataFrame:
     """Return `node_fit` for every node, fewest users first."""
     rows = [{"platform": n} | node_fit(one, node(n), tokens, kv_dtype) for n in node_ids()]

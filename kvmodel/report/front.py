@@ -58,8 +58,8 @@ def selected(found: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     missing = [name for name in SELECTED if name not in found]
     if missing:
         raise KvError(f"front page: no chapter records the headline {missing[0]!r}; accepted: an id that a chapter records")
-    rows = [(words, found[i]["text"], span(found[i]), f"[{found[i]['chapter']}]({found[i]['chapter']}.ipynb)", f"`{i}`") for i, words in SELECTED.items()]
-    return pd.DataFrame(rows, columns=["what", "number", "range", "worked out in", "id"])
+    rows = [(f"{words} `{i}`", found[i]["text"], span(found[i]), f"[{found[i]['chapter']}]({found[i]['chapter']}.ipynb)") for i, words in SELECTED.items()]
+    return pd.DataFrame(rows, columns=["what, and the id to cite", "number", "range", "worked out in"])
 
 
 def span(record: Mapping[str, Any]) -> str:
