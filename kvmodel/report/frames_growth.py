@@ -61,7 +61,7 @@ def scatter(front: pd.DataFrame, found: Fit) -> str:
 def few(front: pd.DataFrame) -> str:
     """Return a warning where the fitted models are few or span less than a year; nothing where neither is so."""
     days = (front["date"].max() - front["date"].min()).days
-    short = [f"they span {days} days, so a rate per year is an extrapolation"] if days < 365 else []
+    short = [f"the models span {days} days, so a rate per year is an extrapolation"] if days < 365 else []
     small = [f"{len(front)} models are few, so the interval is too narrow"] if len(front) < 10 else []
     return f"Take it with care: {'; '.join(small + short)}." if small + short else ""
 
