@@ -63,9 +63,11 @@ def factors(data: pd.DataFrame, *, title: str = "Growth (x per year, log scale)"
     filled = dot.transform_filter("datum.kind == 'measured'").mark_point(filled=True, size=90, opacity=1).encode(color=colour)
     rings = dot.transform_filter("datum.kind == 'claimed'").mark_point(filled=False, size=90, strokeWidth=2, opacity=1).encode(color=colour)
     ends = dot.transform_filter("datum.kind == 'derived'").mark_tick(thickness=3, size=14).encode(color=colour)
-    text = alt.Chart(data).mark_text(align="left", dx=7).encode(y=y, x=alt.X("high:Q", scale=scale), text="label:N")
+    label = alt.Chart(data).encode(y=y, x=alt.X("high:Q", scale=scale), text="label:N")
+    halo = label.mark_text(align="left", dx=7, stroke="white", strokeWidth=4)  # labels stay readable over the rules
+    text = label.mark_text(align="left", dx=7)
     rules = [_rule(1.0, scale, QUIET)] + ([_rule(mark, scale, SECOND)] if mark and low < mark < high * room else [])
-    return alt.layer(*rules, span, filled, rings, ends, text).properties(width=plot_width(order), height=alt.Step(25))
+    return alt.layer(*rules, span, filled, rings, ends, halo, text).properties(width=plot_width(order), height=alt.Step(25))
 
 
 def _rule(at: float, scale: alt.Scale, colour: str) -> alt.Chart:

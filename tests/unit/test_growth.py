@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvmodel import KvError, card, card_ids, kv_bytes
@@ -216,6 +216,7 @@ def exponential(per_year, n=40, flat=False):
     return pd.DataFrame({"name": "m", "date": dates, "year": years, "context_tokens": tokens, "release_date": dates.strftime("%Y-%m-%d")})
 
 
+@settings(deadline=None)
 @given(st.floats(0.3, 30))
 def test_a_clean_exponential_is_found(per_year):
     ours = fit(exponential(per_year), "all", "2023-01-01", "2027-01-01", draws=200)
