@@ -197,7 +197,7 @@ class Pyramid:
 def pyramids(
     card: Card, fleet: Sequence[Sessions], node: Node, *, tp: int = 1, kv_dtype: str | KvFormat = "bf16", ages: Mapping[str, float] | None = None
 ) -> list[Pyramid]:
-    """Return every choice of tiers below near memory, fewest accelerators (nodes plus recomputation) first, then fewest tiers.
+    """Return every choice of tiers below near memory, fewest accelerators (nodes plus recomputation) first to a tenth, then fewest tiers.
 
     A tier left out passes its band to the next one kept; what no tier keeps is recomputed when it returns. A tier is kept only where a whole session loads
     from it faster than it is recomputed.
@@ -210,7 +210,7 @@ def pyramids(
     context = max(fleet, key=lambda g: g.context_tokens).context_tokens
     worth = [t for t in list(ages)[1:] if race(card, context, t, node, tp=tp, kv_dtype=kv_dtype).speedup > 1]
     found = [_pyramid(card, fleet, node, chosen, ages, kv_dtype) for n in range(len(worth) + 1) for chosen in combinations(worth, n)]
-    return sorted(found, key=lambda p: (p.nodes * node.accelerators + p.recompute_accelerators, len(p.tiers)))
+    return sorted(found, key=lambda p: (round(p.nodes * node.accelerators + p.recompute_accelerators, 1), len(p.tiers)))
 
 
 def _pyramid(card: Card, fleet: Sequence[Sessions], node: Node, chosen: tuple[str, ...], ages: Mapping[str, float], kv_dtype: str | KvFormat) -> Pyramid:
@@ -218,7 +218,9 @@ def _pyramid(card: Card, fleet: Sequence[Sessions], node: Node, chosen: tuple[st
     loads = place(card, fleet, kv_dtype=kv_dtype, ages=kept)
     counts = {load.tier: nodes_needed(load, node, card) for load in loads}
     if any(n is None for n in counts.values()):
-        raise KvError(f"platform: {node.id} has no near memory left beside the weights of {card.id}; accepted: a platform that holds them")
+        raise KvError(
+            f"platform: {node.id} has no near memory left beside the BF16 weights of {card.id}, on 8 accelerators at most; accepted: a platform that holds them"
+        )
     binding = max(counts, key=lambda t: counts[t] or 0)
     drop = max(kept.values())
     recompute = 0.0

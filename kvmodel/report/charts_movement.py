@@ -1,5 +1,7 @@
 """Charts of the pyramid chapter: where loading crosses recomputing, predicted against measured, and what a fleet asks of each tier."""
 
+from typing import Any
+
 import altair as alt
 import pandas as pd
 
@@ -14,7 +16,7 @@ SHAPES = {"capacity": "square", "read": "circle", "write": "triangle-down", "end
 
 def _tokens(data: pd.DataFrame) -> alt.X:
     low, high = float(data["tokens"].min()), float(data["tokens"].max())
-    axis = alt.Axis(format="~s", values=[10.0**k for k in range(2, 10) if low <= 10.0**k <= high])
+    axis = alt.Axis(format="~s", values=[10.0**k for k in range(10) if low <= 10.0**k <= high])
     return alt.X("tokens:Q", title="Context (tokens, log scale)", scale=alt.Scale(type="log", nice=False, domain=[low, high]), axis=axis)
 
 
@@ -60,11 +62,24 @@ def breakeven(data: pd.DataFrame, rates: pd.DataFrame) -> alt.LayerChart:
     y = alt.Y("rate:Q", title="Bytes per second, one accelerator (log scale)", scale=alt.Scale(type="log", nice=False, domain=[low, high]), axis=axis)
     drawn = lines(data, x=x, y=y, series="model", log=True)
     colour = alt.Color("tier:N", scale=alt.Scale(domain=NAMES, range=list(TIER_COLOURS)), legend=None)
-    marks = alt.Chart(rates.assign(tokens=float(data["tokens"].min()))).encode(y=y)
+    marks = alt.Chart(rates.assign(tokens=float(data["tokens"].max()))).encode(y=y)
     rules = marks.mark_rule(strokeDash=[4, 3], strokeWidth=1.5).encode(color=colour)
-    names = marks.mark_text(align="left", dx=3, dy=-7, fontSize=12).encode(x=x, text="tier:N", color=colour)
+    names = _haloed(marks.encode(x=x, text="tier:N"), colour, align="right", dx=-3, dy=-8, fontSize=12)
     width = plot_width(data["model"], least=220)
     return alt.layer(rules, *drawn.layer, names).resolve_scale(color="independent", strokeDash="independent").properties(width=width, height=320)
+
+
+def _haloed(text: alt.Chart, colour: alt.Color | None = None, **place: Any) -> alt.LayerChart:
+    """Text that can be read over lines."""
+    letters = text.mark_text(**place)
+    return alt.layer(text.mark_text(**place, stroke="white", strokeWidth=4, strokeOpacity=0.9), letters if colour is None else letters.encode(color=colour))
+
+
+def _limit(field: str, value: float, x: alt.X, name: str) -> alt.LayerChart:
+    """A dashed rule across, named above the plot."""
+    at = alt.Chart(pd.DataFrame({field: [value], "name": [name]})).encode(x=x)
+    rule = at.mark_rule(color=SECOND, strokeDash=[4, 3], strokeWidth=2)
+    return alt.layer(rule, at.mark_text(color=SECOND, fontSize=12, baseline="bottom").encode(y=alt.value(-3), text="name:N"))
 
 
 def efficiency(data: pd.DataFrame) -> alt.LayerChart:
@@ -80,7 +95,7 @@ def agreement(data: pd.DataFrame, names: pd.DataFrame) -> alt.LayerChart:
     Filled points were measured, rings are vendors' claims; grey ones were fitted.
     """
     ends = pd.concat([data["measured"], data["predicted"], data["low"], data["high"]])
-    low, high = float(ends.min()) / 2, float(ends.max()) * 2
+    low, high = float(ends.min()) / 2, float(ends.max()) * 30  # room for names
     scale, axis = alt.Scale(type="log", nice=False, domain=[low, high]), log_axis("seconds", low, high)
     x, y = (
         alt.X("measured:Q", title="Measured (log scale)", scale=scale, axis=axis),
@@ -113,23 +128,21 @@ def needs(data: pd.DataFrame, nodes: int | None) -> alt.LayerChart:
     kinds = [k for k in SHAPES if k in set(data["resource"])]
     shape = alt.Shape("resource:N", scale=alt.Scale(domain=kinds, range=[SHAPES[k] for k in kinds]), legend=alt.Legend(title=None))
     colour = alt.Color("tier:N", scale=alt.Scale(domain=NAMES, range=list(TIER_COLOURS)), legend=None)
-    dots = alt.Chart(data).mark_point(filled=True, size=110, opacity=0.9).encode(x=x, y=y, shape=shape, color=colour)
-    layers: list[alt.Chart] = [dots]
-    if nodes:
-        layers.insert(0, alt.Chart(pd.DataFrame({"nodes": [nodes]})).mark_rule(color=SECOND, strokeDash=[4, 3], strokeWidth=2).encode(x=x))
-    return alt.layer(*layers).properties(width=plot_width(order), height=alt.Step(36))
+    lane = alt.YOffset("resource:N", sort=kinds, scale=alt.Scale(domain=kinds))
+    dots = alt.Chart(data).mark_point(filled=True, size=110, opacity=0.9).encode(x=x, y=y, yOffset=lane, shape=shape, color=colour)
+    layers: list[alt.Chart | alt.LayerChart] = [dots, *([_limit("nodes", nodes, x, "least pyramid")] if nodes else [])]
+    return alt.layer(*layers).properties(width=plot_width(order), height=alt.Step(15, **{"for": "offset"}))
 
 
 def admission(data: pd.DataFrame, budget: float) -> alt.LayerChart:
     """Return bytes per second written to flash by rule of admission, each with its label, against the budget of the rating (dashed)."""
     order = list(data["rule"])
-    top = max(float(data["written"].max()), budget) * 1.5 or 1.0
+    top = max(float(data["written"].max()), budget) * 1.75 or 1.0
     axis = rate_axis(4)
     x = alt.X("written:Q", title="Written to flash", scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
     y = alt.Y("rule:N", sort=order, title=None, axis=alt.Axis(labelLimit=200, domain=False, ticks=False))
     base = alt.Chart(data).encode(x=x, y=y)
-    drawn = [base.mark_bar(height={"band": 0.6}, color=TIER_COLOURS[3]), base.mark_text(align="left", dx=5).encode(text="label:N")]
-    if budget:
-        limit = alt.Chart(pd.DataFrame({"written": [budget]})).mark_rule(color=SECOND, strokeDash=[4, 3], strokeWidth=2).encode(x=x)
-        drawn.append(limit)
+    drawn: list[alt.Chart | alt.LayerChart] = [base.mark_bar(height={"band": 0.6}, color=TIER_COLOURS[3])]
+    drawn += [_limit("written", budget, x, "budget")] if budget else []
+    drawn.append(_haloed(base.encode(text="label:N"), align="left", dx=5))
     return alt.layer(*drawn).properties(width=min(WIDTH, plot_width(order)), height=alt.Step(28))

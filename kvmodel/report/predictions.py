@@ -11,7 +11,7 @@ from typing import Any
 
 from kvmodel.cards import Card, card, card_ids, from_toml
 from kvmodel.movement import EFFICIENCY, layer_flops, matmul_params, prefill_flops
-from kvmodel.report.chapters import book_root
+from kvmodel.places import DATA
 from kvmodel.specfile import SPECS
 from kvmodel.tiers import tier
 from kvmodel.units import KvError
@@ -56,7 +56,7 @@ def spec() -> dict[str, Any]:
 @cache
 def results() -> tuple[dict[str, str], ...]:
     """Return the rows of `data/offload_results.csv`."""
-    with (book_root() / "data" / "offload_results.csv").open(encoding="utf-8") as file:
+    with (DATA / "offload_results.csv").open(encoding="utf-8") as file:
         return tuple(csv.DictReader(file))
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from kvmodel.cards import Card
 from kvmodel.hardware import Node
 from kvmodel.movement import EFFICIENCY, Race, matmul_params, prefill_flops
-from kvmodel.report.frames_movement import CHATS_PER_AGENT, FAR, Placed
+from kvmodel.report.frames_movement import CHATS_PER_AGENT, FAR, Placed, least
 from kvmodel.report.frames_tiers import counted, load_frame, tp_of
 from kvmodel.tiers import tier
 from kvmodel.units import format_bytes, format_seconds, significant
@@ -45,14 +45,12 @@ def answer_fleet(users: int, found: Placed, share: float | None) -> str:
     """Return the second half of the answer: the fleet."""
     who = f"{counted(users, 'coding agent')} and {counted(CHATS_PER_AGENT * users, 'chat')}"
     those = f"the {found.nodes:,} nodes'" if found.nodes > 1 else "one node's"
-    flash = (
-        "" if share is None else f" Writing to flash what idles five minutes takes {significant(100 * share)} % of what the rating of {those} drives allows."
-    )
+    flash = "" if share is None else f" Writing to flash what idles five minutes takes {least(100 * share)} % of what the rating of {those} drives allows."
     if not found.choices:
         return f"For {who} the least pyramid cannot be computed here.{flash}"
     p = found.choices[0]
     kept, busy = _listed([tier(t).name.lower() for t in p.tiers]), p.recompute_accelerators
-    again = f", and keeps {significant(busy, 2)} accelerators busy with computing again what was dropped" if busy else ""
+    again = f", and keeps {least(busy)} accelerators busy with computing again what was dropped" if busy else ""
     return f"The least pyramid for {who} is {kept} on {counted(p.nodes, 'node')}{again}.{flash}"
 
 
@@ -84,27 +82,27 @@ def crossing_title(found: dict[str, Race], tokens: int) -> str:
 
 def admission_words(flash: pd.DataFrame, budget: float) -> pd.DataFrame:
     """Return the rules of admission with the label of their bars."""
-    words = [f"{format_bytes(w)}/s" + (f", {significant(100 * w / budget)} %" if budget else "") for w in flash["written"]]
+    words = [f"{format_bytes(w)}/s" + (f", {least(100 * w / budget)} %" if budget else "") for w in flash["written"]]
     return flash.assign(label=words)
 
 
 def admission_title(flash: pd.DataFrame, budget: float) -> str:
     """Return the finding of the chart of writes: of budget, where a rating is known."""
     w = flash.set_index("rule")["written"]
-    ends = float(w["everything at once"]), float(w["closed: dropped; 5 min"])
+    ends = float(w["everything at once"]), float(w["closed dropped, 5 min"])
     if budget:
-        all_, few = (f"{significant(100 * x / budget)} %" for x in ends)
-        return f"Written at once, the fleet takes {all_} of the write budget; with closed sessions dropped, {few}"
-    return f"Written at once, the fleet writes {format_bytes(ends[0])}/s; with closed sessions dropped, {format_bytes(ends[1])}/s"
+        all_, few = (f"{least(100 * x / budget)} %" for x in ends)
+        return f"Written at once: {all_} of the write budget; with closed sessions dropped: {few}"
+    return f"Written at once: {format_bytes(ends[0])}/s; with closed sessions dropped: {format_bytes(ends[1])}/s"
 
 
 def admission_advice(flash: pd.DataFrame, budget: float) -> str:
     """Return the rule of admission in words: what each way writes and reads back."""
     rules: dict[Any, Any] = flash.set_index("rule").to_dict("index")
-    late, hour, closed = rules["idle 5 min"], rules["idle 1 h"], rules["closed: dropped; 5 min"]
+    late, hour, closed = rules["after 5 min"], rules["after 1 h"], rules["closed dropped, 5 min"]
     spared = significant(100 * (1 - late["written"] / rules["everything at once"]["written"]), 2)
-    each = f"{significant(late['read'] / late['written'])} bytes are read back for each byte written" if late["written"] else "nothing is written"
-    fits = _listed([name for name, r in rules.items() if r["written"] <= budget]) or "none of these rules"
+    each = f"{least(late['read'] / late['written'])} bytes are read back for each byte written" if late["written"] else "nothing is written"
+    fits = _listed([f"*{name}*" for name, r in rules.items() if r["written"] <= budget]) or "none of these rules"
     return " ".join([
         f"Waiting five minutes spares {spared} % of the writes; then {each}. After an hour {format_bytes(hour['written'])}/s are still written,",
         f"for {format_bytes(hour['read'])}/s read. Where clients close their sessions and these are dropped,",
