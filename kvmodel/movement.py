@@ -86,6 +86,8 @@ def _find(store: Store, roles: tuple[str, ...]) -> Vectors | None:
 def matmul_params(card: Card) -> int:
     """Return the weights that every prefilled token is multiplied with: active parameters without input embedding and LM head.
 
+    Where a config states no vocabulary the two tables stay in: a few per cent too much (3.7 % for a 7B model with 32,768 tokens).
+
     Raises
     ------
     KvError : the card has no count of active parameters
