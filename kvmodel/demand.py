@@ -13,10 +13,11 @@ import pandas as pd
 
 from kvmodel.growth import fit, windows
 from kvmodel.placement import AGES, Sessions
+from kvmodel.places import DATA
 from kvmodel.units import KvError, refuse
 
 SPEC = Path(__file__).parent / "specs" / "demand.toml"
-TRACES = Path(__file__).parents[1] / "data" / "traces"
+TRACES = DATA / "traces"
 BASE_YEAR = 2025  # of the inputs
 CASES = ("low", "base", "high")
 GROWTH_RULES = ("flat", "windows", "article")  # growth of the tokens in a request: none; as the windows of all new models; as the article says of the frontier

@@ -14,13 +14,13 @@ from kvmodel.cards import Card
 from kvmodel.demand import TRACES, servegen
 from kvmodel.hardware import node
 from kvmodel.placement import Sessions, place
+from kvmodel.places import DATA
 from kvmodel.sizing import kv_bytes
 from kvmodel.tables import read
 from kvmodel.tiers import LAKE_CLIENTS, capacity_bytes
 from kvmodel.units import KvError, refuse
 
 SPEC = Path(__file__).parent / "specs" / "drivers.toml"
-DATA = Path(__file__).parents[1] / "data"
 GEMMA_4 = "aiconfigurator-095f58a"
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from kvmodel.places import DATA
 from kvmodel.units import KvError, nearest, refuse
 
-DATA = Path(__file__).parents[1] / "data"
 DAY = r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?"  # a date to the precision known
 IDS = r"[a-z0-9][a-z0-9-]*( [a-z0-9][a-z0-9-]*)*"
 
@@ -20,7 +20,7 @@ def package() -> dict[str, Any]:
     """Return the data package: tables with their fields, sources and licences (Frictionless)."""
     path = DATA / "datapackage.json"
     if not path.is_file():
-        raise KvError("data: datapackage.json is not here; accepted: a checkout of the book (the wheel carries no tables)")
+        raise KvError("data: datapackage.json is neither in the package nor beside it; accepted: a whole install or checkout")
     found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return found
 

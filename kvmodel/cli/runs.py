@@ -53,7 +53,7 @@ def _book(parser: argparse.ArgumentParser) -> None:
 def run_chapters(args: argparse.Namespace) -> None:
     """Print all chapters, or one with its parameters."""
     root = book.book_root(args.book)
-    found = [book.chapter(root, args.name)] if args.name else list(book.chapters(root).values())
+    found = list(book.chapters(root).values()) if args.name is None else [book.chapter(root, args.name)]
     documents = [_chapter_json(c) for c in found]
     if args.name:
         emit(args, documents[0], [f"{found[0].slug}: {found[0].title}", *_parameter_lines(found[0])])
@@ -73,7 +73,7 @@ def _parameter_lines(c: Chapter) -> list[str]:
 def run_scenarios(args: argparse.Namespace) -> None:
     """Print all scenarios, or one with its values."""
     root = book.book_root(args.book)
-    found = [book.scenario(root, args.name)] if args.name else book.scenarios(root)
+    found = book.scenarios(root) if args.name is None else [book.scenario(root, args.name)]
     documents = [{"id": s.id, "title": s.title, "why": s.why, "parameters": s.parameters} for s in found]
     lines = [line for s in found for line in _scenario_lines(s)]
     emit(args, documents[0] if args.name else documents, lines)
@@ -87,10 +87,10 @@ def run_run(args: argparse.Namespace) -> int:
     """Make a chapter or the book; the folder of the result goes to stdout."""
     if bool(args.chapter) == args.all:
         raise KvError(f"chapter: {'both a chapter and --all' if args.all else 'nothing'} given; accepted: a chapter (kvmodel chapters lists them), or --all")
+    root, given = book.book_root(args.book), pairs(args.given)
     _environment()
     from kvmodel.report.run import plan_all, plan_chapter, run
 
-    root, given = book.book_root(args.book), pairs(args.given)
     plan = plan_all(root, given, args.scenario) if args.all else plan_chapter(root, args.chapter, given, args.scenario)
     return _guarded(lambda: _finished(run(plan, args.out, fresh=args.fresh, progress=_progress)), "the last good result is unchanged")
 
@@ -102,10 +102,10 @@ def _finished(result: Any) -> str:
 
 def run_sweep(args: argparse.Namespace) -> int:
     """Run the grid; the table of headlines goes to stdout as a path."""
+    root = book.book_root(args.book)
     _environment()
     from kvmodel.report.sweep import plan_sweep, sweep
 
-    root = book.book_root(args.book)
     plan = plan_sweep(root, args.chapter, pairs(args.given), jobs=args.jobs, dask=args.dask)
     return _guarded(lambda: _swept(*sweep(plan, args.out, progress=_progress)), "the same command goes on from here")
 

@@ -7,15 +7,14 @@ import csv
 import re
 from collections import defaultdict
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from kvmodel.cards import SPECS, Card, to_toml
 from kvmodel.hf_config import read_config
+from kvmodel.places import DATA
 
-ROOT = Path(__file__).parents[2]
-CONFIGS = ROOT / "data" / "configs"
-FACTS = ROOT / "data" / "model_facts.csv"
+CONFIGS = DATA / "configs"
+FACTS = DATA / "model_facts.csv"
 DROPPED = ("instruct", "it", "hf", "nvfp4", "fp8", "bf16")  # tuned and stored forms share the geometry
 COUNTS = ("native_context_tokens", "params_total", "params_active")
 

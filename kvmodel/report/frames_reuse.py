@@ -14,7 +14,7 @@ from kvmodel.cards import Card
 from kvmodel.hardware import Node, device
 from kvmodel.lru import LruStack
 from kvmodel.movement import EFFICIENCY, race, recompute_s
-from kvmodel.report.chapters import book_root
+from kvmodel.places import DATA
 from kvmodel.reuse import LIFETIMES, Replay, block_bytes, pinned_bytes, replay, tokens_by_group
 from kvmodel.sessions import Shape, hits_by_capacity, kept_by_lifetime, read_sessions, residence, shape
 from kvmodel.tiers import capacity_bytes, rate, room, tier, tier_ids, write_budget_bytes_per_s
@@ -48,7 +48,7 @@ class Case:
 
 def folder() -> Path:
     """Return where the traces are."""
-    return book_root() / "data" / "traces"
+    return DATA / "traces"
 
 
 _tiers_of: dict[str, tuple[int, ...]] = {}  # capacities that `cascade` asked for, so that one pass over a trace answers everything

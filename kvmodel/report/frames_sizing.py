@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,10 +11,9 @@ from kvmodel.attention import entry_bytes
 from kvmodel.cards import Card, card, card_ids
 from kvmodel.dtypes import FORMATS, NAMES, parse_kv_dtype
 from kvmodel.hardware import Node, node, node_ids
+from kvmodel.places import DATA
 from kvmodel.sizing import allocated_bytes, fit, kv_bytes
 from kvmodel.units import KvError, format_bytes, significant
-
-DATA = Path(__file__).parents[2] / "data"
 
 EXAMPLES = ("llama-3.3-70b", "deepseek-v3", "gpt-oss-120b", "deepseek-v4-pro", "mamba-codestral-7b-v0.1")  # one of each kind of growth
 RANKS = (1, 2, 4, 8, 16, 32)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -10,12 +9,11 @@ import pandas as pd
 from kvmodel.cards import Card
 from kvmodel.hardware import Node, device, devices, link
 from kvmodel.movement import EFFICIENCY, recompute_s
+from kvmodel.places import DATA
 from kvmodel.report.frames_tiers import mark, recompute, tp_of
 from kvmodel.specfile import Spec
 from kvmodel.tiers import DAY, endurance_residence_s, narrowest, residence_s, tier, units_needed, write_budget_bytes_per_s
 from kvmodel.units import KvError, format_bytes, format_seconds, significant
-
-DATA = Path(__file__).parents[2] / "data"
 
 
 def residence_frame(drive: Spec, count: int) -> pd.DataFrame:

@@ -1,19 +1,18 @@
 """Tables of numbers of the chapter on tokens: counts of texts, and runs of the small transformer with and without its cache."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from kvmodel.cards import Card
+from kvmodel.places import DATA
 from kvmodel.report.texts import LANGUAGES, sample, token_ids
 from kvmodel.sizing import kv_bytes
 from kvmodel.tiny import Cache, Generated, Shape, TinyModel, generate
 from kvmodel.units import format_bytes
 
-DATA = Path(__file__).parents[2] / "data"
 PROMPT, NEW, PROOF = 32, 160, 64  # tokens of the text that the small model reads, tokens it adds for the count of work, and for the proof
 PLAIN = Shape(("full", "full"))
 STORED_DEEPSEEK = "deepseek V4 (129k)"  # the row of data/raw/tokenizers.csv that our own tokenizer must reproduce

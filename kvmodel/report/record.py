@@ -11,7 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from kvmodel.units import KvError, refuse
+from kvmodel.places import DATA
+from kvmodel.units import refuse
 
 BOOK = "The KV Cache Dividend: an executable model of the inference memory pyramid"
 AUTHORS = "kvmodel contributors"
@@ -138,13 +139,9 @@ def from_meta(meta: Mapping[str, Any], sources: Mapping[str, Source]) -> FigureR
 
 
 def load_sources(path: Path | None = None) -> dict[str, Source]:
-    """Return every entry of `data/sources.toml` by id (the wheel carries it as `specs/sources.toml`)."""
-    package = Path(__file__).parents[1]
-    places = [path] if path else [package.parent / "data" / "sources.toml", package / "specs" / "sources.toml"]
-    found = next((p for p in places if p.is_file()), None)
-    if found is None:
-        raise KvError("sources: data/sources.toml is neither in the checkout nor in the package")
-    return {name: source(entry) for name, entry in tomllib.loads(found.read_text("utf-8")).items()}
+    """Return every entry of `data/sources.toml`, or of the file at `path`, by id."""
+    text = (path or DATA / "sources.toml").read_text("utf-8")
+    return {name: source(entry) for name, entry in tomllib.loads(text).items()}
 
 
 def source(entry: Mapping[str, Any]) -> Source:

@@ -2,9 +2,10 @@
 
 import re
 from functools import cache
-from pathlib import Path
 
-TEXTS = Path(__file__).parents[2] / "data" / "texts"
+from kvmodel.places import DATA
+
+TEXTS = DATA / "texts"
 VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍"})
 LANGUAGES = {
     "en": "English", "de": "German", "fr": "French", "es": "Spanish", "ru": "Russian", "ar": "Arabic",

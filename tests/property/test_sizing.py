@@ -76,7 +76,7 @@ def test_stages_add_up(card, s, users, tp, pp):
     assert d["kv_bytes_all_devices"] == tp * sum(d["stage_bytes_per_device"])
 
 
-@given(cards, st.integers(0, 10**13), st.integers(1, 10**6), st.integers(1, 16), st.integers(1, 4), st.sampled_from([1, 16, 64]))
+@given(cards, st.integers(1, 10**13), st.integers(1, 10**6), st.integers(1, 16), st.integers(1, 4), st.sampled_from([1, 16, 64]))
 def test_what_fits_fits_and_one_more_does_not(card, memory, context, tp, replicas, block):
     r = fit(card, memory, context_tokens=context, tp=tp, replicas=replicas, block_tokens=block)
     rank, budget = card.terms(tp=tp), r["kv_budget_bytes"] // replicas

@@ -8,10 +8,11 @@ import pytest
 
 from kvmodel import KvError, card, card_ids, kv_bytes, read_config
 from kvmodel.cards import SPECS, find_model, from_toml, to_toml
-from kvmodel.report.build_cards import CONFIGS, FACTS, ROOT, build_all, card_id, index, text
+from kvmodel.places import DATA
+from kvmodel.report.build_cards import CONFIGS, FACTS, build_all, card_id, index, text
 
 BUILT = {c.id: c for c in build_all()}
-SOURCES = tomllib.loads((ROOT / "data" / "sources.toml").read_text())
+SOURCES = tomllib.loads((DATA / "sources.toml").read_text())
 KINDS = {"model-config", "paper", "datasheet", "vendor-claim", "press", "measured", "estimate", "forecast", "derived", "assumption"}
 
 
