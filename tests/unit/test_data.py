@@ -113,7 +113,7 @@ def test_derived_prices_are_what_their_expression_gives():
 def test_the_sources_have_all_that_a_citation_needs():
     for key, source in load_sources().items():
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", key), key
-        assert "" not in (source.title, source.producer, source.published, source.licence, source.accessed), key
+        assert "" not in (source.title, source.producer, source.licence, source.accessed), key  # dates: test_sources.py
         assert source.url.startswith("http"), key
         assert not re.search(r"\s", source.url), key
 
