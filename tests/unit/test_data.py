@@ -229,7 +229,7 @@ def test_no_checkout_is_said(monkeypatch, tmp_path):
     monkeypatch.setattr("kvmodel.tables.DATA", Path(tmp_path))
     package.cache_clear()
     try:
-        with pytest.raises(KvError, match=r"datapackage.json is not here; accepted: a checkout"):
+        with pytest.raises(KvError, match=r"datapackage.json is neither in the package nor beside it"):
             read(WINDOWS)
     finally:
         package.cache_clear()
