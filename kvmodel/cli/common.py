@@ -1,7 +1,6 @@
 """What all commands share: the output, and a model from an id or a path."""
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 def emit(args: argparse.Namespace, document: Any, lines: Iterable[str]) -> None:
     """Print one JSON document when `--json` was given, else the lines."""
     if args.json:
+        import json  # start-up counts
+
         plain = str(getattr(sys.stdout, "encoding", "")).lower().replace("-", "") != "utf8"
         print(json.dumps(document, indent=1, ensure_ascii=plain, allow_nan=False))
     else:

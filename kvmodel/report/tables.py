@@ -16,9 +16,10 @@ from typing import Any
 import pandas as pd
 
 from kvmodel import __version__
+from kvmodel.places import DATA
 from kvmodel.report.chapters import book_root
 from kvmodel.report.record import LICENCE, load_sources
-from kvmodel.tables import DATA, DAY, IDS, check, source_ids
+from kvmodel.tables import DAY, IDS, check, source_ids
 from kvmodel.units import KvError
 
 RAW = DATA / "raw"
