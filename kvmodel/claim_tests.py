@@ -14,7 +14,7 @@ from kvmodel.placement import Sessions, pyramids
 from kvmodel.places import DATA
 from kvmodel.sizing import fit, kv_bytes
 from kvmodel.tier_checks import checks
-from kvmodel.tiers import USABLE, capacity_bytes, rate
+from kvmodel.tiers import USABLE, capacity_bytes, rate, tier
 from kvmodel.units import KvError
 
 
@@ -99,11 +99,11 @@ def published_share(year: int, publisher: str) -> Outcome:
 
 
 def window_growth(rule: str, start: str, end: str, top_k: int) -> Outcome:
-    """Growth of frontier context windows, x per year, by a rule over a range of dates."""
+    """Growth of frontier context windows, times a year, by a rule over a range of dates."""
     f = growth.fit(growth.windows(), rule, start, end, top_k)
     readings = (
-        Reading("from 128K to 1M in two years", (1_000_000 / 128_000) ** 0.5, "x per year"),
-        Reading("Claude 1 to Llama 4 Scout, 9K to 10M", _between(9_000, "2023-03-14", 10**7, "2025-04-05"), "x per year"),
+        Reading("from 128K to 1M in two years", (1_000_000 / 128_000) ** 0.5, "times a year"),
+        Reading("Claude 1 to Llama 4 Scout, 9K to 10M", _between(9_000, "2023-03-14", 10**7, "2025-04-05"), "times a year"),
     )
     return Outcome(f.per_year, f.low, f.high, readings=readings)
 
@@ -118,7 +118,7 @@ def _between(first: int, start: str, last: int, end: str) -> float:
 def window_growth_low(rule: str, start: str, end: str, top_k: int, pool: str) -> Outcome:
     """Lower end of the interval of that growth: above 1, windows are still growing beyond doubt."""
     f = growth.fit(growth.windows(), rule, start, end, top_k, pool=pool)
-    return Outcome(f.low, readings=(Reading("best estimate", f.per_year, "x per year"),))
+    return Outcome(f.low, readings=(Reading("best estimate", f.per_year, "times a year"),))
 
 
 def agent_context(baseline: str) -> Outcome:
@@ -176,8 +176,8 @@ def sweep_ms(model: str, context_tokens: int, platform: str, kv_dtype: str) -> O
     place = node(platform)
     tp = min(8, place.accelerators)
     per_device = find_model(model).terms(kv_dtype, tp=tp).stored(context_tokens)
-    far = per_device / rate(place, "main-memory") * 1e3
-    return Outcome(per_device / place.accelerator.bandwidth_bytes_per_s * 1e3, readings=(Reading("one load from main memory", far, "ms"),))
+    far = tier("main-memory").fixed_s + per_device / rate(place, "main-memory")
+    return Outcome(per_device / place.accelerator.bandwidth_bytes_per_s * 1e3, readings=(Reading("one load from main memory", far * 1e3, "ms"),))
 
 
 def doubling(model: str, context_tokens: int, kv_dtype: str) -> Outcome:
@@ -232,17 +232,17 @@ def tiers_needed(model: str, platform: str, kv_dtype: str) -> Outcome:
         Reading("accelerators, least pyramid", needs[found[0].tiers], "accelerators"),
         Reading("accelerators, near memory alone", alone, "accelerators"),
     )
-    return Outcome(float(len(found[0].tiers)), readings=readings, note=f"least: {' + '.join(found[0].tiers)}")
+    return Outcome(float(len(found[0].tiers)), readings=readings, note=f"500 agents and 5,000 chats; least: {' + '.join(found[0].tiers)}")
 
 
 def native_kv_growth(per: str, since: str) -> Outcome:
-    """Growth of KV at the full native window over models released since a date, x per year: above 1, windows outran the cuts per token."""
+    """Growth of KV at the full native window over models released since a date, times a year: above 1, windows outran the cuts per token."""
     from kvmodel.architecture import trend
 
     found, every = trend(per, since=since), trend(per)
     readings = (
-        Reading("over all released models with a sourced date", every.per_year, "x per year"),
-        Reading("lower end of its interval", every.low, "x per year"),
+        Reading("over all released models with a sourced date", every.per_year, "times a year"),
+        Reading("lower end of its interval", every.low, "times a year"),
     )
     return Outcome(found.per_year, found.low, found.high, readings=readings, note="windows that are offered stand in for KV that is held")
 

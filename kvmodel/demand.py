@@ -203,7 +203,7 @@ def envelope(growth_rule: str = "flat") -> pd.DataFrame:
 
 @cache
 def yearly_growth(growth_rule: str) -> float:
-    """Return the growth of the tokens in a request, x per year: 1, the fit over all new models from 2023 to mid-2026, or the article's 30.
+    """Return the growth of the tokens in a request, times a year: 1, the fit over all new models from 2023 to mid-2026, or the article's 30.
 
     Examples
     --------

@@ -116,7 +116,7 @@ def day(field: str, text: object) -> date:
 def fit(models: pd.DataFrame, rule: str, start: str, end: str, top_k: int = 10, *, pool: str = "window", draws: int = DRAWS, seed: int = SEED) -> Fit:
     """Return the growth of the frontier from `start` to `end` as a factor per year, with a seeded 90 % bootstrap interval over models.
 
-    log10(window) = a + b * year by least squares over the models that `frontier` keeps; x per year = 10^b.
+    log10(window) = a + b * year by least squares over the models that `frontier` keeps; times a year = 10^b.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def half_year(when: date) -> str:
 
 
 MILLION = 1_000_000
-# first and last model of each reading of "x per year", by id in the table
+# first and last model of each reading of "times a year", by id in the table
 READINGS = (
     ("claude-1 (9k)", "llama-4-scout"),
     ("gpt-4-0314", "llama-4-scout"),
@@ -223,7 +223,7 @@ READINGS = (
 
 
 def readings(models: pd.DataFrame) -> pd.DataFrame:
-    """Return growth between two named models, x per year = (last / first) ^ (365.25 / days): which pair gives 30, and what the article's 128K to 1M gives.
+    """Return growth between two named models, times a year = (last / first) ^ (365.25 / days): which pair gives 30, and what the article's 128K to 1M gives.
 
     Examples
     --------

@@ -43,7 +43,7 @@ def releases(data: pd.DataFrame, line: pd.DataFrame, label: str) -> alt.LayerCha
     return alt.layer(*_band(line, y, x), other, found, rings, text).properties(width=WIDTH, height=HEIGHT)
 
 
-def factors(data: pd.DataFrame, *, title: str = "Growth (x per year, log scale)", mark: float | None = None, groups: str = "") -> alt.LayerChart:
+def factors(data: pd.DataFrame, *, title: str = "Growth (times a year, log scale)", mark: float | None = None, groups: str = "") -> alt.LayerChart:
     """Return a dot with its interval for each row, on a log axis of growth factors with a rule at 1, no growth; `mark` draws a second rule.
 
     Filled: our fit; hollow: published; tick: from two end points. With `groups` the dots of each value of that column share a colour.

@@ -116,8 +116,8 @@ def _range(j: Judgement) -> str:
 
 
 def _words(values: Mapping[str, object]) -> str:
-    shown_values = (f"{v:,}" if isinstance(v, int) and k not in ("year",) else str(v) for k, v in values.items())
-    return ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in zip(values, shown_values)) or "nothing to choose"
+    told = {k: f"{v:,}" if isinstance(v, int) and k != "year" else str(v) for k, v in values.items() if k != "id"}
+    return ", ".join(v if k == "reading" else f"{k.replace('_', ' ')} = {v}" for k, v in told.items()) or "nothing to choose"
 
 
 def short_table(judged: Sequence[Judgement]) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from kvmodel.cards import card
 from kvmodel.growth import EPOCH_CUTOFF, Fit, decimal_year, effective, fit, frontier, half_years, line
 from kvmodel.units import format_tokens, significant
 
-EPOCH = (30.0, 10.0, 50.0)  # source epoch-context-windows: x per year, 90 % interval
+EPOCH = (30.0, 10.0, 50.0)  # source epoch-context-windows: times a year, 90 % interval
 CLAIMED = (4_000_000, 10_000_000)  # announced windows that no first-party service offers
 RULE_NAMES = {"epoch": "among the {k} longest at release", "record": "longest at release", "all": "all new models"}
 SPLITS = (("2023-06-01", "2024-06-30"), ("2024-07-01", EPOCH_CUTOFF), ("2025-04-06", "2026-06-30"))
@@ -26,6 +26,17 @@ def fold(x: float) -> str:
     ('11.1-fold', '0.396-fold', 'over a million-fold')
     """
     return "over a million-fold" if x > 1e6 else f"{significant(x)}-fold" if x >= 1e-6 else "less than a millionth-fold"
+
+
+def fell(x: float) -> str:
+    """Return what KV per token did at a growth of `x` per year.
+
+    Examples
+    --------
+    >>> fell(0.3959), fell(1.2)
+    ('falls to 0.40 times each year', 'grows 1.2-fold each year')
+    """
+    return f"falls to {x:.2f} times each year" if x < 1 else f"grows {fold(x)} each year"
 
 
 def grew(x: float) -> str:
@@ -92,7 +103,7 @@ def fitted_line(x: "pd.Series[Any]", y: "pd.Series[Any]", *, points: int = 25) -
 
 
 def fit_rows(models: pd.DataFrame) -> pd.DataFrame:
-    """Return published readings and our fits by rule, dates and sample, x per year: `name value low high kind label models r2`."""
+    """Return published readings and our fits by rule, dates and sample, times a year: `name value low high kind label models r2`."""
     whole = ("2023-06-01", EPOCH_CUTOFF)
     long_only = models[models["context_tokens"] > 8_200]
     fits = [

@@ -128,11 +128,14 @@ def times_frame() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+BOUNDS = {"below)": "under ", "above)": "over "}  # a metric that ends so states a bound
+
+
 def prediction_words() -> pd.DataFrame:
     """Return every prediction that was not fitted, in words, misses with their likely reason."""
     rows = [
-        {"row": f"`{p.row}`", "measured": _shown(p.measured, p.unit) + ("" if p.kind == "measured" else " (claim)"), "predicted": _shown(p.predicted, p.unit),
-         "ratio": significant(p.ratio, 2), "inside": "yes" if p.inside else "no", "likely reason": p.likely}
+        {"row": f"`{p.row}`", "measured": BOUNDS.get(p.metric.split("(")[-1], "") + _shown(p.measured, p.unit) + ("" if p.kind == "measured" else " (claim)"),
+         "predicted": _shown(p.predicted, p.unit), "ratio": significant(p.ratio, 2), "inside": "yes" if p.inside else "no", "likely reason": p.likely}
         for p in predictions() if not p.fitted
     ]  # fmt: skip
     return pd.DataFrame(rows)
@@ -255,7 +258,7 @@ def overflow_words(node: Node, model: Card, found: Placed) -> str:
         except KvError:
             continue
         over += [
-            f"{what} of {tier(one.tier).name.lower()}" + ("" if by == math.inf else f" ({significant(1 + by, 4)} times what it has)")
+            f"{what} of {tier(one.tier).name.lower()}" + ("" if by == math.inf else f" ({significant(1 + by)} times what it has)")
             for what, by in short.items()
         ]
     return "; ".join(over)

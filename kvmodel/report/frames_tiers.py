@@ -1,5 +1,6 @@
 """Tables of numbers of the tier chapters: everything is computed from the specs by `kvmodel.tiers`, `tier_checks` and `movement`."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -155,13 +156,18 @@ def check_frame(tier_id: str, model: Card | None = None) -> pd.DataFrame:
     for c in checks(model):
         if c.tier == tier_id:
             text = partial(shown, bases[c.quantity])
-            ours = text(c.ours_low) if c.ours_low == c.ours_high else f"{text(c.ours_low)} to {text(c.ours_high)}"
-            each = "" if c.accelerator_low is None or c.accelerator_high is None else f"{text(c.accelerator_low)} to {text(c.accelerator_high)}"
+            ours, each = _ends(text, c.ours_low, c.ours_high), _ends(text, c.accelerator_low, c.accelerator_high)
             rows.append({
                 "quantity": c.quantity.replace("_", " "), "article": c.words, "devices": ours, "denominator": c.per,
                 "one accelerator": each, "verdict": c.verdict, "condition": c.condition, "basis": c.basis,
             })  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def _ends(text: Callable[[float], str], low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return ""
+    return text(low) if text(low) == text(high) else f"{text(low)} to {text(high)}"
 
 
 def load_frame(place: Node, model: Card, context_tokens: int, kv_dtype: str) -> pd.DataFrame:

@@ -24,7 +24,7 @@ SELECTED = {
     "pyramid-speedup": "Recomputing it against loading it from host memory",
     "reuse-hour": "Prompt blocks that coding agents find again if KV is kept for an hour",
     "growth-windows": "Growth of the longest context windows, mid-2023 to mid-2025",
-    "growth-kv-per-token": "KV bytes per token of new models, from year to year",
+    "growth-kv-per-token": "KV bytes per token of new models, against those of the year before",
     "demand-world-bytes": "KV that chat and agents worldwide keep at one time in 2026 (estimate; the range is an envelope)",
 }
 README = ("kv-llama-70b-100k", "kv-llama-405b-1m", "serving-users")

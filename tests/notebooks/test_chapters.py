@@ -81,7 +81,7 @@ def test_parameters_are_literals_and_come_first(path: Path) -> None:
 def test_every_figure_cell_has_its_figure(path: Path) -> None:
     for cell in cells(path, "code"):
         made = [o["data"][MIME] for o in cell["outputs"] if MIME in o["data"]]
-        assert len(made) == len(re.findall(r"(?m)^Figure\(", cell["source"])), cell["source"][:80]
+        assert len(made) == len(re.findall(r"\bFigure\(", cell["source"])), cell["source"][:80]
         assert all(m["chapter"] == path.stem for m in made)
 
 
