@@ -90,7 +90,9 @@ def layer_count(k: Keys) -> int:
 def head_shape(k: Keys) -> tuple[int, int, int]:
     """Return query heads, KV heads and head width; a class without KV heads of its own is MHA, one without head_dim divides hidden_size."""
     heads = k.count("num_attention_heads")
-    kv = k.count("num_key_value_heads") if "num_key_value_heads" in k.defaults else heads
+    kv = k.count("num_key_value_heads") if "num_key_value_heads" in k.defaults and not k.null("num_key_value_heads") else heads
+    if k.null("num_key_value_heads"):  # the classes read null as plain MHA, whatever they fill where the key is absent
+        k.note("num_key_value_heads")
     has_width = "head_dim" in k.defaults or k.has("head_dim")
     return heads, kv, k.count("head_dim") if has_width else head_width(k)
 
@@ -161,12 +163,22 @@ def _qwen_moe_window(k: Keys, n: int) -> list[str]:
     return layer_types(k, n, (FULL, SLIDING), lambda i: SLIDING if i % 2 == 0 and i < k.count("max_window_layers", low=0) else FULL)
 
 
+def _all(k: Keys, n: int, kind: str) -> list[str]:
+    """Return the one kind that all layers of a class without layer types have; a config that says otherwise is refused, for engines differ on it."""
+    given = k.words("layer_types", n, (FULL, SLIDING)) or []
+    if kind == SLIDING and window(k) is None:
+        return [FULL] * n
+    if other := next((t for t in given if t != kind), None):
+        raise refuse("layer_types", other, f"{kind} in each entry: this class has no other layers")
+    return [kind] * n
+
+
 SLIDES: dict[str, Callable[[Keys, int], list[str]]] = {
-    "never": lambda k, n: [FULL] * n,
-    "all": lambda k, n: [SLIDING] * n,
+    "never": lambda k, n: _all(k, n, FULL),
+    "all": lambda k, n: _all(k, n, SLIDING),
     "list-or-all": lambda k, n: layer_types(k, n, (FULL, SLIDING), class_pattern(k, lambda i: SLIDING)),
     "list": local_global,
-    "switch-all": lambda k, n: [SLIDING if k.flag("use_sliding_window") else FULL] * n,
+    "switch-all": lambda k, n: _all(k, n, SLIDING if k.flag("use_sliding_window") else FULL),
     "qwen": _qwen_window,
     "qwen-moe": _qwen_moe_window,
 }

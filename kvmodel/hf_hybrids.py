@@ -40,6 +40,8 @@ def mla_layer(k: Keys) -> LayerGroup:
 
     Without the widths of the unrotated key and of the value (files that lack them and have no class of their own) the work is left out.
     """
+    if k.null("kv_lora_rank"):
+        raise refuse("kv_lora_rank", None, "a whole number from 1: this family without latents is not understood")
     heads, latent, rope = k.count("num_attention_heads"), k.count("kv_lora_rank"), k.count("qk_rope_head_dim", low=0)
     entry = (Vectors("latent", latent),) + ((Vectors("rope", rope),) if rope else ())
     known = all(k.has(name) or name in k.defaults for name in ("qk_nope_head_dim", "v_head_dim"))
@@ -51,6 +53,8 @@ def mla(k: Keys) -> Stack:
     """DeepSeek-V2 and V3, Kimi-K2, GLM-4.7-Flash, Mistral Small 4 and Large 3."""
     if k.data.get("use_mla") is False:
         raise refuse("use_mla", False, "true: this family without latent attention is not understood")
+    if k.has("index_topk") or k.has("index_head_dim"):  # V3.2 under the name of V3: engines go by these keys
+        return dsa(k)
     layer = mla_layer(k)
     return Stack([layer] * layer_count(k), drafts(k, layer))
 
@@ -132,7 +136,7 @@ def msa(k: Keys) -> Stack:
     n, shape = layer_count(k), head_shape(k)
     full = attention(*shape)
     settings = k.sub("sparse_attention_config")
-    marks = settings.counts("sparse_attention_freq", n, high=1)
+    marks = None if settings.data.get("use_sparse_attention") is False else settings.counts("sparse_attention_freq", n, high=1)
     kinds = layer_types(k, n, (FULL, "minimax_m3_sparse"), lambda i: "minimax_m3_sparse" if marks and marks[i] else FULL)
     names = {"n_heads": "num_index_heads", "head_dim": "index_dim", "block_size": "block_size", "topk_blocks": "topk_blocks"}
     heads, width, block, blocks = (settings.count(f"sparse_{old}") if settings.has(f"sparse_{old}") else k.count(f"index_{new}") for new, old in names.items())

@@ -7,6 +7,7 @@ from kvmodel.units import KvError, refuse
 
 MOST = 2**40  # no key that counts anything is larger; keeps products and lists in bounds
 MOST_LAYERS = 10_000
+NO_LIMIT = int(1e30)  # how transformers writes "no maximum is known"
 ALIASES = {  # names that older configs and their attribute maps use
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "decoder_layers"),
     "num_attention_heads": ("n_head", "n_heads", "decoder_attention_heads"),
@@ -34,6 +35,10 @@ class Keys:
     def has(self, name: str) -> bool:
         """Return whether the config itself gives `name` (under any of its names) a value."""
         return self._find(name)[1] is not None
+
+    def null(self, name: str) -> bool:
+        """Return whether the config gives `name` (under any of its names) as null, and no value."""
+        return not self.has(name) and any(n in self.data for n in (name, *ALIASES.get(name, ())))
 
     def count(self, name: str, *, low: int = 1, high: int = MOST) -> int:
         """Return a whole number from `low` to `high`, the class default, or raise naming the key."""
@@ -133,7 +138,7 @@ def check_int(name: str, value: object, low: int, high: int) -> int:
 def context(keys: Keys) -> int | None:
     """Return the context length that the config states, in tokens, or None; many families state none or a wrong one."""
     for name in CONTEXT_KEYS:
-        if keys.data.get(name) is not None:
+        if keys.data.get(name) not in (None, NO_LIMIT):
             return check_int(name, keys.data[name], 1, MOST)
     return None
 
