@@ -28,7 +28,8 @@ SIZES = [
     new_code_cell("context_tokens: int = 100_000  # tokens of one request [tokens]\nusers: int = 1  # sessions [users]", metadata={"tags": ["parameters"]}),
     new_code_cell(HEADLINE),
     new_code_cell(
-        'import os, time\nif users == 13:\n    raise ValueError("unlucky\\nnumber")\nif users == 66:\n    os._exit(9)\nif users == 77:\n    open("asleep", "w").close()\n    time.sleep(600)'
+        'import os, time\nif users == 13:\n    raise ValueError("unlucky\\nnumber")\nif users == 66:\n    os._exit(9)\n'
+        'if users == 77:\n    open("asleep", "w").close()\n    time.sleep(600)'
     ),
     new_code_cell('headline("bytes-all", 2 * context_tokens * users, "bytes", f"{2 * context_tokens * users:,} bytes")'),
 ]

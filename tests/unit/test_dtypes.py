@@ -35,7 +35,7 @@ def test_pairs():
 
 @pytest.mark.parametrize("text", ["fp7", "", "bf16:", ":bf16", "bf16:fp7", "a:b:c", "fp8_ds_mla:fp8", "BF16", None, 3])
 def test_unknown_format_is_refused_with_the_nearest(text):
-    with pytest.raises(KvError, match="kv_dtype: .*accepted: .*nearest: "):
+    with pytest.raises(KvError, match=r"kv_dtype: .*accepted: .*nearest: "):
         parse_kv_dtype(text)
 
 
