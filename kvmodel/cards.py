@@ -5,14 +5,13 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from kvmodel.attention import LayerGroup, State, Store, Terms, Vectors, Work, compile_terms
 from kvmodel.dtypes import KvFormat, parse_kv_dtype
 from kvmodel.units import KvError, nearest, refuse
 
-SPECS = Path(__file__).parent / "specs" / "models"
+SPECS = os.path.join(os.path.dirname(__file__), "specs", "models")  # no pathlib here: start-up counts
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -87,19 +86,19 @@ def card(card_id: str) -> Card:
     >>> card("llama-3.3-70b").attention
     'gqa'
     """
-    path = SPECS / f"{card_id}.toml"
+    path = os.path.join(SPECS, f"{card_id}.toml")
     if not isinstance(card_id, str) or "/" in card_id or "\\" in card_id or not os.path.isfile(path):
         accepted = "a card id (kvmodel cards lists them) or the path of a config.json"
         name = re.split(r"[/\\]", str(card_id))[-1]  # owner/Name, as on the hub
         raise KvError(str(refuse("model", card_id, accepted)) + (f"; nearest: {nearest(name, card_ids())!r}" if not name.endswith(".json") else ""))
-    with path.open("rb") as file:
-        return from_toml(tomllib.load(file), str(path.name))
+    with open(path, "rb") as file:
+        return from_toml(tomllib.load(file), f"{card_id}.toml")
 
 
 @cache
 def card_ids() -> tuple[str, ...]:
     """Return the ids of all cards, sorted."""
-    return tuple(sorted(p.name.removesuffix(".toml") for p in SPECS.glob("*.toml")))
+    return tuple(sorted(name.removesuffix(".toml") for name in os.listdir(SPECS) if name.endswith(".toml")))
 
 
 def find_model(text: str) -> Card:

@@ -7,6 +7,7 @@ import csv
 import re
 from collections import defaultdict
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from kvmodel.cards import SPECS, Card, to_toml
@@ -76,12 +77,13 @@ def text(card: Card) -> str:
 
 def main() -> None:
     """Write all card files and remove those without a config."""
-    SPECS.mkdir(parents=True, exist_ok=True)
+    folder = Path(SPECS)
+    folder.mkdir(parents=True, exist_ok=True)
     cards = build_all()
     for card in cards:
-        (SPECS / f"{card.id}.toml").write_text(text(card), encoding="utf-8")
-    for stale in {p.stem for p in SPECS.glob("*.toml") if p.name} - {c.id for c in cards}:
-        (SPECS / f"{stale}.toml").unlink()
+        (folder / f"{card.id}.toml").write_text(text(card), encoding="utf-8")
+    for stale in {p.stem for p in folder.glob("*.toml") if p.name} - {c.id for c in cards}:
+        (folder / f"{stale}.toml").unlink()
     print(f"{len(cards)} cards")
 
 
