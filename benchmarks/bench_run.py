@@ -27,11 +27,10 @@ from kvmodel.report.run import notebooks, plan_chapter
 notebooks(plan_chapter(Path(), sys.argv[1], {}), Path(sys.argv[2]))
 """
 SERIAL = """
-import sys
 from jupyter_book.cli.main import main
 import kvmodel.report.execute as execute
 execute.cores = lambda: 1
-main(["build", ".", "--all", "--quiet", "--path-output", sys.argv[1]])
+main(["build", ".", "--all", "--quiet"])
 """
 
 
@@ -83,11 +82,10 @@ def _pages_of_run(slug: str, place: Path) -> float:
     return float(json.loads((place / "run/run.json").read_text("utf-8"))["seconds"]["pages"])
 
 
-def whole_book(place: Path) -> list[tuple[str, float, str]]:
+def whole_book() -> list[tuple[str, float, str]]:
     """The book as `make book` builds it, beside chapters executed one after another, and beside the same build in one process."""
     order = sorted(chapters(ROOT), key=lambda slug: GATHER.index(slug) if slug in GATHER else -1)
-    build = [*JB, ".", "--all", "--quiet", "--path-output"]
-    book, serial = best(lambda: seconds([*build, str(place / "two")]), lambda: python(SERIAL, str(place / "one")), times=1)
+    book, serial = best(lambda: seconds([*JB, ".", "--all", "--quiet"]), lambda: python(SERIAL), times=1)
     executed = python(BARE, *(f"book/{slug}.ipynb" for slug in order))
     return [("make book / the same, one after another", book / serial, "at most 0.7"), ("make book / execution alone, one after another", book / executed, "")]
 
@@ -104,7 +102,7 @@ def grid(slug: str, place: Path) -> list[tuple[str, float, str]]:
 def main() -> None:
     slug = sys.argv[1] if len(sys.argv) > 1 else "kv-size"
     with tempfile.TemporaryDirectory() as name:
-        for part in (lambda: one_chapter(slug, Path(name)), lambda: grid(slug, Path(name)), lambda: whole_book(Path(name))):
+        for part in (lambda: one_chapter(slug, Path(name)), lambda: grid(slug, Path(name)), whole_book):
             for what, ratio, limit in part():
                 print(f"{ratio:8.2f}  {what}{f'  ({limit})' if limit else ''}", flush=True)
 

@@ -212,7 +212,11 @@ def notice(plan: Plan) -> str:
     """Return the line that marks the pages of a run, empty where all values are the published ones."""
     if not plan.changes:
         return ""
-    defaults = {n: c.defaults[n] for c in plan.chapters.values() for n in c.parameters}
-    changes = ", ".join(f"{name} = {cite.shown(value)} (published: {cite.shown(defaults[name])})" for name, value in plan.changes.items())
+    changes = ", ".join(f"{name} = {cite.shown(value)} (published: {_defaults(plan, name)})" for name, value in plan.changes.items())
     scenario = f" (scenario {Path(plan.scenario).stem})" if plan.scenario else ""
     return f"These are not the published numbers: a re-run{scenario} with {changes}."
+
+
+def _defaults(plan: Plan, name: str) -> str:
+    found = dict.fromkeys(cite.shown(c.defaults[name]) for c in plan.chapters.values() if name in c.parameters)
+    return " or ".join(found)
