@@ -41,7 +41,7 @@ def kv_bytes(card: Card, tokens: Any, users: Any = 1, *, kv_dtype: str | KvForma
     >>> kv_bytes(card("llama-3.3-70b"), tokens=100_000, users=[1, 10]).tolist()
     [32768000000, 327680000000]
     """
-    terms = card.terms(kv_dtype, indexer_dtype, mtp=mtp)
+    terms = _model(card).terms(kv_dtype, indexer_dtype, mtp=mtp)
     tokens, users = _counts("tokens", tokens), _counts("users", users)
     largest = terms.stored(_most(tokens))
     bounded("tokens", largest)
@@ -80,10 +80,10 @@ def size(
     >>> size(card("llama-3.3-70b"), context_tokens=1000, tp=16)["kv_bytes_per_device"]
     40960000
     """
-    context = native_context(card) if context_tokens is None else _scalar("context", context_tokens)
+    context = native_context(_model(card)) if context_tokens is None else _scalar("context", context_tokens)
     users, tp, block = _scalar("users", users), _scalar("tp", tp), _scalar("block_tokens", block_tokens)
     kv = parse_kv_dtype(kv_dtype)
-    whole, rank = (card.terms(kv, indexer_dtype, tp=n, mtp=mtp) for n in (1, tp))
+    whole, rank = (_model(card).terms(kv, indexer_dtype, tp=n, mtp=mtp) for n in (1, tp))
     stored = whole.stored(context)
     flushed = context // block * block
     written = tp * (rank.stored(flushed) - rank.state_bytes) + whole.state_bytes
@@ -184,7 +184,7 @@ def deployment(
     """
     kv, tokens, users = parse_kv_dtype(kv_dtype), _scalar("tokens", tokens), _scalar("users", users)
     tp, pp, dp = _scalar("tp", tp), _scalar("pp", pp), _scalar("dp", dp)
-    counts = stage_layers(len(card.layers), pp, partition)
+    counts = stage_layers(len(_model(card).layers), pp, partition)
     stages, start = [], 0
     for i, count in enumerate(counts):
         groups = card.stage_groups(start, start + count) + (card.mtp if mtp and i == pp - 1 else ())
@@ -235,7 +235,7 @@ def fit(
     """
     if context_tokens is not None and users is not None:
         raise KvError(f"users: {users} is not accepted; accepted: context or users, not both (the other one is what fit finds)")
-    total = card.params_total if params is None else _scalar("params", params)
+    total = _model(card).params_total if params is None else _scalar("params", params)
     if total is None:
         raise KvError(f"params: not given and not on the card of {card.id}; accepted: a number of parameters, such as 70.6B")
     context = _scalar("context", context_tokens) if context_tokens is not None else (card.native_context_tokens if users is not None else native_context(card))
@@ -259,6 +259,12 @@ def fit(
         "memory_bytes": replicas * memory_bytes,
         "block_tokens": block,
     }
+
+
+def _model(card: Any) -> Card:
+    if not isinstance(card, Card):
+        raise refuse("card", card, "a model card, from card() or read_config()")
+    return card
 
 
 def native_context(card: Card) -> int:

@@ -88,3 +88,9 @@ def test_what_fits_fits_and_one_more_does_not(card, memory, context, tp, replica
     if longest is not None:
         assert longest == 0 or tp * allocated_bytes(rank, longest, block) <= budget
         assert tp * allocated_bytes(rank, longest + 1, block) > budget
+
+
+def test_a_name_is_no_card():
+    for call in (lambda: kv_bytes("x", 1), lambda: size("x", context_tokens=1), lambda: fit("x", 1), lambda: deployment("x", 1)):
+        with pytest.raises(KvError, match="card: 'x'"):
+            call()
