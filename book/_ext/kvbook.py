@@ -10,6 +10,7 @@ from docutils import nodes
 
 from kvmodel import __version__
 from kvmodel.report.cells import executed_notebooks
+from kvmodel.report.chapters import GATHER
 from kvmodel.report.execute import cores
 from kvmodel.report.front import write_headlines
 from kvmodel.report.record import AUTHORS
@@ -24,7 +25,6 @@ PLAIN = {  # what screen readers and small fonts know
     "<p>✅</p>": "<p>done</p>",
     "<p>❌</p>": "<p>failed</p>",
 }
-GATHER = ("book/claims", "book/index")  # pages made from what the other chapters say, in this order
 
 
 def start(app, config):
@@ -43,7 +43,7 @@ def read_in_order(app, env, docnames):
     for name in SERIAL_ONLY:
         if name in app.extensions:
             app.extensions[name].parallel_read_safe = True
-    late = [name for name in GATHER if name in docnames]
+    late = [f"book/{name}" for name in GATHER if f"book/{name}" in docnames]
     docnames[:] = [name for name in docnames if name not in late] + late
     side_by_side = app.builder._read_parallel
 
