@@ -7,14 +7,14 @@ from functools import cache
 
 from kvmodel import demand, drivers, growth
 from kvmodel.cards import find_model
-from kvmodel.claims import Outcome, Reading
-from kvmodel.hardware import accelerator, node, spec_ids
+from kvmodel.claims import Outcome, Reading, cell
+from kvmodel.hardware import accelerator, device, node, spec_ids
 from kvmodel.movement import race
 from kvmodel.placement import Sessions, pyramids
 from kvmodel.places import DATA
 from kvmodel.sizing import fit, kv_bytes
-from kvmodel.tier_checks import checks
-from kvmodel.tiers import USABLE, capacity_bytes, rate, tier
+from kvmodel.tier_checks import checks, reading
+from kvmodel.tiers import USABLE, capacity_bytes, endurance_residence_s, rate, tier
 from kvmodel.units import KvError
 
 
@@ -129,15 +129,17 @@ def agent_context(baseline: str) -> Outcome:
     return Outcome(agent / means[baseline], min(r.value for r in readings), max(r.value for r in readings), readings=readings)
 
 
-def tier_check(id: str, model: str) -> Outcome:
-    """One cell of the tier table: our range from devices and nodes, judged against the printed one by `kvmodel.tier_checks`."""
+def tier_check(id: str, model: str, platform: str, per: str = "accelerator", write_share: float = 1.0) -> Outcome:
+    """One cell of the tier table, for one node and one denominator; and the range of the devices that the tier names."""
     c = next(c for c in checks(find_model(model)) if c.id == id)
-    each = (
-        (Reading("for one accelerator, low", c.accelerator_low, c.unit), Reading("for one accelerator, high", c.accelerator_high or 0.0, c.unit))
-        if c.accelerator_low
-        else ()
-    )
-    return Outcome(math.sqrt(c.ours_low * c.ours_high), c.ours_low, c.ours_high, readings=each, note=c.basis, judged=c.verdict, condition=c.condition)
+    value = reading(*cell(id), node(platform), find_model(model), per=per, write_share=write_share)
+    readings = [Reading(f"devices, per {c.per}, {end}", v, c.unit) for end, v in (("low", c.ours_low), ("high", c.ours_high))]
+    if id == "tier-4-time":
+        rated = device(node(platform).part("drive").id).get("endurance_dwpd")
+        readings += [Reading("written at the drives' rating", endurance_residence_s(rated), "s")] if rated else []
+    if id == "tier-5-bandwidth":
+        readings.append(Reading("one drive of the family named", device("micron-6600-ion-245").need("read_bytes_per_s"), c.unit))
+    return Outcome(value, readings=tuple(readings), note=f"range of the devices: {c.basis}")
 
 
 def fastest_package(memory: str) -> Outcome:

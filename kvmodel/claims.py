@@ -12,7 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kvmodel.units import KvError, refuse
+from kvmodel.specfile import Value
+from kvmodel.tiers import tier, tier_ids
+from kvmodel.units import KvError, format_bytes, format_seconds, refuse, significant
 
 SPEC = Path(__file__).parent / "specs" / "claims.toml"
 VERDICTS = ("reproduced", "reproduced-if", "contradicted", "unit-error", "unsupported", "not-testable")
@@ -38,8 +40,6 @@ class Outcome:
     other: float | None = None
     readings: tuple[Reading, ...] = ()
     note: str = ""
-    judged: str = ""  # the verdict, where another part of the package judges a range against a range (kvmodel.tier_checks)
-    condition: str = ""  # in words, the reading under which it holds
 
     @property
     def span(self) -> tuple[float, float]:
@@ -141,6 +141,9 @@ def _record(row: Mapping[str, Any]) -> Claim:
     where = f"claims.toml: {data.get('id', 'a record without id')}"
     data["search"] = {k: tuple(v) for k, v in data.get("search", {}).items()}
     data["sources"] = tuple(data.get("sources", ()))
+    if data.get("test") == "tier_check":  # the printed ranges are in the specs of the tiers
+        printed = article_range(data["id"])
+        data |= {"low": printed.low, "high": printed.high}
     try:
         made = Claim(**data)
     except TypeError as error:
@@ -150,6 +153,55 @@ def _record(row: Mapping[str, Any]) -> Claim:
     if not made.test and bool(made.looked) == bool(made.would_test):
         raise KvError(f"{where}: no test; accepted: `looked`, where a source was sought in vain, or `would_test`, what would test it")
     return made
+
+
+def article_range(claim_id: str) -> Value:
+    """Return the range that the article prints for a cell of its tier table, from the spec of the tier.
+
+    Examples
+    --------
+    >>> article_range("tier-2-bandwidth").span
+    (100000000000.0, 500000000000.0)
+    """
+    tier_id, quantity = cell(claim_id)
+    return tier(tier_id).article(quantity)
+
+
+def cell(claim_id: str) -> tuple[str, str]:
+    """Return the tier and the quantity that a claim such as `tier-2-time` is about.
+
+    Examples
+    --------
+    >>> cell("tier-2-time")
+    ('main-memory', 'time_scale')
+    """
+    _, rank, quantity = claim_id.split("-")
+    return tier_ids()[int(rank) - 1], {"time": "time_scale"}.get(quantity, quantity)
+
+
+def shown(value: float, unit: str) -> str:
+    """Return a value of the ledger in words.
+
+    Examples
+    --------
+    >>> shown(32_768_000_000, "bytes"), shown(0.0153, "s"), shown(4, "x")
+    ('32.8 GB', '15.3 ms', '4')
+    """
+    if unit in ("bytes", "bytes/s"):
+        return format_bytes(value) + ("/s" if unit == "bytes/s" else "")
+    return format_seconds(value) if unit == "s" else significant(value)
+
+
+def told(inputs: Mapping[str, Any]) -> str:
+    """Return inputs in words.
+
+    Examples
+    --------
+    >>> told({"per": "socket", "context_tokens": 100_000, "id": "tier-2-bandwidth"})
+    'per = socket, context tokens = 100,000'
+    """
+    values = {k.replace("_", " "): f"{v:,}" if isinstance(v, int) and k != "year" else str(v) for k, v in inputs.items() if k != "id"}
+    return ", ".join(f"{k} = {v}" for k, v in values.items())
 
 
 def judge(claim: Claim, parameters: Mapping[str, Any] | None = None) -> Judgement:
@@ -179,8 +231,6 @@ def judge(claim: Claim, parameters: Mapping[str, Any] | None = None) -> Judgemen
     except KvError as error:  # such as a model without attention, which a claim about heads does not concern
         outcome, refused = None, str(error)
     if outcome is not None:
-        if outcome.judged:
-            return Judgement(claim, outcome.judged, outcome, stated, {"reading": outcome.condition} if outcome.judged == "reproduced-if" else {})
         if claim.holds(outcome):
             return Judgement(claim, "reproduced", outcome, stated)
         if outcome.other is not None and claim.holds(outcome, other=True):

@@ -1,5 +1,6 @@
 """The article's tier table against devices: fifteen checks (capacity, bandwidth and time scale of five tiers), each computed from the specs.
 
+The range of the devices is here, and the number of one node under a stated reading; what follows for the article is judged by the ledger (`kvmodel.claims`).
 For the time column the number on our side is the least residence: how long the tier takes to fill at the full write speed of its devices. KV can stay longer
 when less is written, never shorter, so a printed time below it would be impossible and one above it needs a slower stream of writes.
 """
@@ -12,6 +13,7 @@ from kvmodel.cards import Card, card
 from kvmodel.hardware import Node, accelerator, device, devices, link, node, node_ids, spec_ids
 from kvmodel.specfile import Value
 from kvmodel.tiers import DAY, LAKE_CLIENTS, capacity_bytes, endurance_residence_s, rate, residence_s, room, tier, tier_ids
+from kvmodel.units import refuse
 
 QUANTITIES = ("capacity", "bandwidth", "time_scale")
 REFERENCE_MODEL = "llama-3.3-70b"  # the model the article sizes; its weights decide what near memory leaves
@@ -22,8 +24,8 @@ Span = tuple[float, float]
 class Check:
     """One cell of the article's table against our range, in bytes, bytes/s or seconds.
 
-    `per` is the denominator of both ranges. `relation` compares ours with the article's: inside, covers, overlaps, below, above. `verdict` is reproduced,
-    reproduced-if (only under `condition`) or contradicted. `accelerator_low` and `accelerator_high` are our range for one accelerator, where that differs.
+    `per` is the denominator of both ranges. `relation` compares ours with the article's: inside, covers, overlaps, below, above.
+    `accelerator_low` and `accelerator_high` are our range for one accelerator, where that differs.
     """
 
     id: str
@@ -39,8 +41,6 @@ class Check:
     accelerator_low: float | None
     accelerator_high: float | None
     relation: str
-    verdict: str
-    condition: str
     basis: str
 
     def plain(self) -> dict[str, Any]:
@@ -89,19 +89,42 @@ def strong_nodes() -> list[Node]:
 def _check(tier_id: str, quantity: str, model: Card) -> Check:
     t = tier(tier_id)
     article = t.article(quantity)
-    ours, each, condition, basis = _RULES[tier_id, quantity](model)
-    found = relation(ours, article)
-    if quantity == "time_scale":  # a least residence: only a printed time that ends before it is impossible
-        verdict = "contradicted" if article.high is not None and ours[0] > article.high else "reproduced-if"
-    else:
-        verdict = "contradicted" if found in ("below", "above") else "reproduced-if" if condition else "reproduced"
+    ours, each, basis = _RULES[tier_id, quantity](model)
     words, per = _article_text(t.id, quantity)
     name = {"time_scale": "time"}.get(quantity, quantity)
     base = {"capacity": "bytes", "bandwidth": "bytes/s", "time_scale": "s"}[quantity]
     low, high = each or (None, None)
     return Check(
-        f"tier-{t.rank}-{name}", t.id, quantity, words, base, per, article.low, article.high, ours[0], ours[1], low, high, found, verdict, condition, basis
+        f"tier-{t.rank}-{name}", t.id, quantity, words, base, per, article.low, article.high, ours[0], ours[1], low, high, relation(ours, article), basis
     )  # fmt: skip
+
+
+def reading(tier_id: str, quantity: str, place: Node, model: Card, *, per: str = "accelerator", write_share: float = 1.0) -> float:
+    """Return one cell of the table for one node, read in one way: capacity, bandwidth to accelerators that all load, or residence [bytes, bytes/s, s].
+
+    Parameters
+    ----------
+    per : `accelerator` or `node`; for the bandwidth of main memory also `socket`, the CPU's own
+    write_share : for the time: the share of its write rate at which the full tier is overwritten; 1 is the least residence
+
+    Examples
+    --------
+    >>> h100, llama = node("h100-8"), card("llama-3.3-70b")
+    >>> [round(reading("main-memory", "bandwidth", h100, llama, per=per) / 1e9, 1) for per in ("accelerator", "socket", "node")]
+    [44.2, 307.2, 353.6]
+    >>> round(reading("context-storage", "time_scale", h100, llama) / 60, 1)
+    36.6
+    """
+    ways = ("accelerator", "node", "socket") if (tier_id, quantity) == ("main-memory", "bandwidth") else ("accelerator", "node")
+    if per not in ways:
+        raise refuse("per", per, f"one of {' '.join(ways)}", ways)
+    whole = room(place, model) if tier(tier_id).id == "near-memory" else capacity_bytes(place, tier_id)
+    if quantity == "time_scale":
+        return whole / (rate(place, tier_id, write=True) * place.accelerators * write_share)
+    if per == "socket":
+        return place.host_bandwidth_bytes_per_s / place.sockets
+    total = whole if quantity == "capacity" else rate(place, tier_id) * place.accelerators
+    return total / (place.accelerators if per == "accelerator" else 1)
 
 
 def _article_text(tier_id: str, quantity: str) -> tuple[str, str]:
@@ -122,7 +145,7 @@ def _named(tier_id: str, key: str) -> list[Value]:
     return [d.values[key] for d in devices(tier_id) if d.text.get("named") and key in d.values]
 
 
-Result = tuple[Span, Span | None, str, str]
+Result = tuple[Span, Span | None, str]
 
 
 def _near_capacity(model: Card) -> Result:
@@ -131,7 +154,6 @@ def _near_capacity(model: Card) -> Result:
     return (
         span,
         span,
-        "accelerators of 80 to 141 GB; larger packages leave more",
         f"0.9 of the package minus the weights of {model.id}, in nodes that hold them",
     )
 
@@ -139,42 +161,41 @@ def _near_capacity(model: Card) -> Result:
 def _near_bandwidth(model: Card) -> Result:
     packages = [accelerator(i).spec for i in spec_ids("accelerator")]
     span = _union(p.values["bandwidth_bytes_per_s"] for p in packages if p.text["memory"] in ("gddr7", "hbm3e", "hbm4") and not p.text.get("weak"))
-    return span, span, "", "packages with the memories named, from a GDDR7 card to Rubin"
+    return span, span, "packages with the memories named, from a GDDR7 card to Rubin"
 
 
 def _near_time(model: Card) -> Result:
     sweep = _span([room(n, model) / n.accelerators / n.accelerator.bandwidth_bytes_per_s for n in strong_nodes() if room(n, model)] or [0.0])
-    return sweep, sweep, "residence of a request in decode, not the time of one access", "all KV room read or written once at memory bandwidth"
+    return sweep, sweep, "all KV room read or written once at memory bandwidth"
 
 
 def _main_capacity(model: Card) -> Result:
     span = _span(n.host_memory_bytes / n.accelerators for n in strong_nodes())
-    return span, span, "read for one accelerator", "host DRAM of each node / accelerators"
+    return span, span, "host DRAM of each node / accelerators"
 
 
 def _main_bandwidth(model: Card) -> Result:
     sockets = _union(d.values["read_bytes_per_s"] for d in devices("main-memory") if d.text["per"] == "socket")
-    return sockets, _rates("main-memory"), "read as a CPU socket; an accelerator behind PCIe 5 gets a tenth of it", "CPU sockets"
+    return sockets, _rates("main-memory"), "CPU sockets"
 
 
 def _expansion_capacity(model: Card) -> Result:
     return (
         _union(d.values["capacity_bytes"] for d in devices("expansion-memory") if "capacity_bytes" in d.values),
         None,
-        "",
         "one CXL module to the DRAM of one server",
     )
 
 
 def _expansion_bandwidth(model: Card) -> Result:
     pools = _union(d.values["read_bytes_per_s"] for d in devices("expansion-memory") if d.text["per"] == "node")
-    return pools, _rates("expansion-memory"), "read as a whole node with all its adapters", "measured RDMA reads of whole nodes"
+    return pools, _rates("expansion-memory"), "measured RDMA reads of whole nodes"
 
 
 def _storage_capacity(model: Card) -> Result:
     drives = node("h100-8").drives
     low, high = _union(_named("context-storage", "capacity_bytes"))
-    return (low * drives, high * drives), None, "", f"{drives} drives of the models named"
+    return (low * drives, high * drives), None, f"{drives} drives of the models named"
 
 
 def _storage_bandwidth(model: Card) -> Result:
@@ -184,14 +205,13 @@ def _storage_bandwidth(model: Card) -> Result:
     return (
         ours,
         _rates("context-storage"),
-        "reads of a whole node; the upper end needs PCIe 6 slots, and writes are half",
         f"{drives} drives of the models named, sequential reads",
     )
 
 
 def _lake_capacity(model: Card) -> Result:
     whole = float(capacity_bytes(node("h100-8"), "data-lake") * LAKE_CLIENTS)
-    return (whole, whole), None, "", "one published flash store; five drives of 245.76 TB pass one PB"
+    return (whole, whole), None, "one published flash store; five drives of 245.76 TB pass one PB"
 
 
 def _lake_bandwidth(model: Card) -> Result:
@@ -200,7 +220,6 @@ def _lake_bandwidth(model: Card) -> Result:
     return (
         ours,
         _rates("data-lake"),
-        "read as one client node of a shared store; one drive alone reads more",
         "client nodes of eight accelerators: a cloud object store to a tuned flash store",
     )
 
@@ -208,7 +227,7 @@ def _lake_bandwidth(model: Card) -> Result:
 def _fill(tier_id: str) -> Callable[[Card], Result]:
     def result(model: Card) -> Result:
         span = _span(residence_s(capacity_bytes(n, tier_id), n.accelerators * rate(n, tier_id, write=True)) for n in strong_nodes())
-        return span, None, "less is written than the links could carry", "capacity of the tier / write rate of the node, in all nodes"
+        return span, None, "capacity of the tier / write rate of the node, in all nodes"
 
     return result
 
@@ -216,13 +235,13 @@ def _fill(tier_id: str) -> Callable[[Card], Result]:
 def _storage_time(model: Card) -> Result:
     fill = residence_s(device("micron-9650-pro").need("capacity_bytes"), device("micron-9650-pro").need("write_bytes_per_s"))
     rated = max(endurance_residence_s(v.value or 1.0) for v in _named("context-storage", "endurance_dwpd"))
-    return (fill, rated), None, "the write budget of the drives is kept", "low: a drive filled at full write speed; high: 24 h / 1 drive write per day"
+    return (fill, rated), None, "low: a drive filled at full write speed; high: 24 h / 1 drive write per day"
 
 
 def _lake_time(model: Card) -> Result:
     drives = [d for d in devices("data-lake") if d.text.get("named")]
     span = _span(residence_s(d.need("capacity_bytes"), d.need("write_bytes_per_s")) for d in drives)
-    return span, None, "writes stay well below what the drives take", f"a drive of the family named filled at full write speed (one day is {DAY} s)"
+    return span, None, f"a drive of the family named filled at full write speed (one day is {DAY} s)"
 
 
 def _rates(tier_id: str) -> Span:

@@ -3,9 +3,9 @@
 import argparse
 from typing import Any
 
-from kvmodel.claims import Judgement, claims, judge, judge_all
+from kvmodel.claims import Judgement, claims, judge, judge_all, shown, told
 from kvmodel.cli.common import add_json, columns, emit
-from kvmodel.units import format_bytes, format_seconds, refuse, significant
+from kvmodel.units import refuse
 
 
 def register(commands: Any) -> None:
@@ -37,17 +37,10 @@ def explained(j: Judgement) -> list[str]:
         low, high = o.span
         span = f", range {shown(low, c.unit)} to {shown(high, c.unit)}" if low != high else ""
         lines.append(f"ours: {shown(o.value, c.unit)}{span} [{c.unit}]")
-        lines.append(f"inputs: {', '.join(f'{k} = {v}' for k, v in j.inputs.items())}")
+        lines.append(f"inputs: {told(j.inputs)}")
     if j.condition:
-        lines.append(f"holds if: {', '.join(f'{k} = {v}' for k, v in j.condition.items())}")
+        lines.append(f"holds if: {told(j.condition)}")
     if o is not None and o.readings:
         lines.append(f"readings: {'; '.join(f'{r.label} {shown(r.value, r.unit)}' for r in o.readings)}")
     lines += [f"note: {j.note}"] if j.note else []
     return [*lines, f"would change it: {c.change}", f"confidence: {c.confidence}; chapter: {c.chapter}; sources: {' '.join(c.sources)}"]
-
-
-def shown(value: float, unit: str) -> str:
-    """Return a value in words."""
-    if unit in ("bytes", "bytes/s"):
-        return format_bytes(value) + ("/s" if unit == "bytes/s" else "")
-    return format_seconds(value) if unit == "s" else significant(value)

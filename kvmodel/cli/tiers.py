@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from kvmodel.claims import claims, judge, told
 from kvmodel.cli.common import add_json, columns, emit
 from kvmodel.hardware import node, spec_ids
 from kvmodel.specfile import SPECS, Spec, Value, read_spec, shown
@@ -29,7 +30,11 @@ def run_tiers(args: argparse.Namespace) -> None:
     """Print the tiers, or one in full with its three checks."""
     if args.name is not None:
         t = tier(args.name)
-        emit(args, _tier_json(t) | {"checks": [c.plain() for c in checks() if c.tier == t.id]}, _tier_lines(t))
+        found = [(c, judge(claims()[c.id])) for c in checks() if c.tier == t.id]
+        documents = [c.plain() | {"verdict": j.verdict, "inputs": dict(j.inputs), "condition": dict(j.condition)} for c, j in found]
+        table = [[c.quantity, c.words, _range(c.ours_low, c.ours_high, c.quantity), c.per, j.verdict, told(j.condition)] for c, j in found]
+        lines = [*_tier_lines(t), *columns([["checked", "article", "devices", "per", "verdict", "if"], *table])]
+        emit(args, _tier_json(t) | {"checks": documents}, lines)
         return
     tiers = [tier(i) for i in tier_ids()]
     rows = [["tier", "article: capacity", "article: bandwidth", "article: time", "fixed part of a load"]]
@@ -43,9 +48,7 @@ def _tier_json(t: Tier) -> dict[str, Any]:
 
 def _tier_lines(t: Tier) -> list[str]:
     head = [f"{t.id}: {t.name}, tier {t.rank}", *(f"{k}: {_words(v)}" for k, v in t.spec.text.items() if k != "rank")]
-    found = [[c.quantity, c.words, _range(c.ours_low, c.ours_high, c.quantity), c.per, c.verdict, c.condition] for c in checks() if c.tier == t.id]
-    table = columns([["checked", "article", "devices", "per", "verdict", "if"], *found])
-    return [*head, f"fixed part of a load: {format_seconds(t.fixed_s)}", *_value_lines(t.spec), *table]
+    return [*head, f"fixed part of a load: {format_seconds(t.fixed_s)}", *_value_lines(t.spec)]
 
 
 def _range(low: float, high: float, quantity: str) -> str:

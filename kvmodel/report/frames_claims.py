@@ -1,13 +1,12 @@
 """Frames, charts and entries of the claims chapter."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import altair as alt
 import pandas as pd
 
-from kvmodel.claims import VERDICTS, Claim, Judgement
-from kvmodel.cli.claims import shown
+from kvmodel.claims import DEFAULTS, VERDICTS, Claim, Judgement, claims, judge, shown, told
 from kvmodel.report.theme import CATEGORY_COLOURS
 
 MEANING = {
@@ -42,7 +41,7 @@ def verdict_chart(data: pd.DataFrame) -> alt.LayerChart:
 
 def distance(j: Judgement) -> float | None:
     """Return our number over the nearest end of what is claimed, 1 where it lies inside; None where there is no number or no bound."""
-    if j.outcome is None or j.outcome.judged or j.outcome.value <= 0:
+    if j.outcome is None or j.outcome.value <= 0:
         return None
     value, low, high = j.outcome.value, j.claim.low, j.claim.high
     if low is None and high is None:
@@ -84,10 +83,10 @@ def entry(j: Judgement) -> str:
     """Return one claim as MyST: what is claimed, ours, the verdict, what would change it, and where it is worked out."""
     c, o = j.claim, j.outcome
     lines = [f"(claim-{c.id})=", f"**`{c.id}` — {j.verdict}.** {c.text}.", ""]
-    ours = f"*Ours:* {number(c, o.value)}{_range(j)}, with {_words(j.inputs)}." if o is not None else ""
+    ours = f"*Ours:* {number(c, o.value)}{_range(j)}, with {told(j.inputs) or 'nothing to choose'}." if o is not None else ""
     lines.append(f"- *Claimed:* {c.claimed}. {ours}".rstrip())
     if j.condition:
-        lines.append(f"- *Holds if:* {_words(j.condition)}.")
+        lines.append(f"- *Holds if:* {told(j.condition)}.")
     if o is not None and o.readings:
         lines.append(f"- *Other readings:* {'; '.join(f'{r.label}: {shown(r.value, r.unit)}{_unit(r.unit)}' for r in o.readings)}.")
     lines += [f"- {j.note[0].upper()}{j.note[1:]}."] if j.note else []
@@ -115,9 +114,18 @@ def _range(j: Judgement) -> str:
     return "" if math.isclose(low, high) else f" ({shown(low, j.claim.unit)} to {shown(high, j.claim.unit)})"
 
 
-def _words(values: Mapping[str, object]) -> str:
-    told = {k: f"{v:,}" if isinstance(v, int) and k != "year" else str(v) for k, v in values.items() if k != "id"}
-    return ", ".join(v if k == "reading" else f"{k.replace('_', ' ')} = {v}" for k, v in told.items()) or "nothing to choose"
+def of_chapter(slug: str, chosen: object) -> pd.DataFrame:
+    """Return the claims of the article that a chapter tests, as the ledger judges them with the chapter's parameters.
+
+    `chosen` is what `chapter()` returned; a parameter that the chapter does not have keeps the ledger's default.
+    """
+    given = {name: getattr(chosen, name) for name in DEFAULTS if getattr(chosen, name, None) is not None}
+    rows = []
+    for j in (judge(c, given) for c in claims().values() if c.chapter == slug):
+        ours = "–" if j.outcome is None else number(j.claim, j.outcome.value)
+        named = {"claim": f"[{j.claim.id}](claims.ipynb)", "the article": j.claim.claimed}
+        rows.append(named | {"ours": ours, "verdict": j.verdict, "holds if": told(j.condition)})
+    return pd.DataFrame(rows)
 
 
 def short_table(judged: Sequence[Judgement]) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from kvmodel.cards import Card, card, card_ids
 from kvmodel.dtypes import FORMATS, NAMES, parse_kv_dtype
 from kvmodel.hardware import Node, node, node_ids
 from kvmodel.places import DATA
-from kvmodel.sizing import allocated_bytes, fit, kv_bytes
+from kvmodel.sizing import allocated_bytes, deployment, fit, kv_bytes
 from kvmodel.units import KvError, format_bytes, significant
 
 EXAMPLES = ("llama-3.3-70b", "deepseek-v3", "gpt-oss-120b", "deepseek-v4-pro", "mamba-codestral-7b-v0.1")  # one of each kind of growth
@@ -168,7 +168,7 @@ def wrong_rows() -> pd.DataFrame:
         last = row["printed"].split("/")[-1]  # the longest context of a series
         printed = float(prod(float(x) for x in last.split("x")))
         label = {1: row["unit"], 2**30: "GiB"}[unit]
-        shown = [f"{significant(x, 7)} {label}" for x in (printed, ours)]
+        shown = [f"{significant(x, 7 if unit == 1 else 5)} {label}" for x in (printed, ours)]
         rows.append((model, row["engine"], row["quantity"], *shown, printed / ours, why, row["source_url"]))
     return pd.DataFrame(rows, columns=["model", "where", "quantity", "printed", "computed", "factor", "why", "url"])
 
@@ -242,6 +242,23 @@ def rank_rows(models: Mapping[str, Card], tokens: int, kv_dtype: str) -> pd.Data
             held = tp * one.terms(kv_dtype, tp=tp).stored(tokens)
             rows.append((name, tp, held, held / whole if whole else 1.0))
     return pd.DataFrame(rows, columns=["model", "ranks", "kv_bytes_all_ranks", "copies"])
+
+
+def split_rows(models: Mapping[str, Card], ranks: int, tokens: int, kv_dtype: str) -> pd.DataFrame:
+    """Return the KV of one user for each of `ranks` devices, spread in three ways: on the fullest device, on all, and the fullest over an even share."""
+    rows = []
+    for name, one in models.items():
+        try:
+            stored = kv_bytes(one, tokens, ranks, kv_dtype=kv_dtype)
+        except KvError:
+            continue
+        stages = min(ranks, len(one.layers))
+        ways = [(f"tensor parallel, {ranks}", ranks, 1, 1), (f"pipeline, stages: {stages}", 1, stages, 1), (f"data-parallel attention, {ranks}", 1, 1, ranks)]
+        for way, tp, pp, dp in ways:
+            found = deployment(one, tokens, ranks, kv_dtype=kv_dtype, tp=tp, pp=pp, dp=dp)
+            even = found["kv_bytes_per_device"] * tp * pp * dp / stored
+            rows.append((name, way, found["kv_bytes_per_device"], found["kv_bytes_all_devices"], significant(even)))
+    return pd.DataFrame(rows, columns=["model", "split", "fullest device", "all devices", "fullest / even share"], dtype=object)
 
 
 def reasoning_rows(one: Card, prompts: Mapping[str, int], answer_tokens: int, kv_dtype: str) -> pd.DataFrame:

@@ -105,15 +105,38 @@ def drives_for(drive: Spec, slot_rate: float, needs: Sequence[float]) -> dict[st
     return {"bare": [units_needed(n, own) for n in needs], "slotted": [units_needed(n, min(own, slot_rate)) for n in needs]}
 
 
-def zero_loss(place: Node, model: Card, context_tokens: int, kv_dtype: str, load: Mapping[str, Any]) -> str:
-    """Return in words how a load compares with the work that it must hide behind: computing the same session again."""
+def zero_loss(place: Node, model: Card, context_tokens: int, kv_dtype: str, load: Mapping[str, Any], drives: Mapping[str, float]) -> str:
+    """Return in words the three conditions for losing no throughput, with their numbers here: reads, writes, and work for a load to hide behind."""
+    tp = tp_of(place)
+    moved = tp * model.terms(kv_dtype, tp=tp).stored(context_tokens)
+    reads = load["rate"] * place.accelerators / moved
+    told = f"The drives deliver {significant(reads)} such sessions a second to the whole node"
+    share = min(1.0, drives["budget"] / reads / moved)
+    told += (
+        f", and their rating pays for writing {significant(100 * share, 2)} % of each." if drives["budget"] else "; without a rating the writes have no bound."
+    )
     again = recompute(place, model, context_tokens, kv_dtype)
     if not again:
-        return "How long the work takes cannot be said here: a number of the model or of the platform has no source."
-    ratio = again / load["value"]
+        return f"{told} How long the work takes cannot be said here: a number of the model or of the platform has no source."
+    ratio, batch = again / load["value"], 1_000
+    busy = batch * load["value"] / recompute_s(model, batch, context_tokens, place.accelerator, tp)
+    told += f" A load hides behind the prefill of {busy:,.0f} new tokens of other sessions like it."
     if ratio >= 1:
-        return f"Here computing the same session again takes {significant(ratio, 2)} times as long as the load, so a little other work hides it."
-    return f"Here a load takes {significant(1 / ratio, 2)} times as long as computing the session again: offloading to these drives would lose time."
+        return f"{told} Computing the same session again takes {significant(ratio, 2)} times as long as the load."
+    return f"{told} A load takes {significant(1 / ratio, 2)} times as long as computing the session again: offloading to these drives would lose time."
+
+
+def limits(drive: Spec, count: int, session_bytes: int, read: float) -> str:
+    """Return in words what power and price say of `count` drives that read `read` bytes/s each in their slots."""
+    power, capacity = drive.get("power_w"), drive.need("capacity_bytes")
+    each = significant(power / capacity * 1e12, 2) if power else ""
+    watt = (
+        f"{count:,} x {drive.id} draw{'s' * (count == 1)} {significant(power * count)} W, {each} W for a TB" if power else f"No power of {drive.id} was found"
+    )
+    (flash, when, _), (dram, then, _) = price("tlc-gb-2026-q1"), price("rdimm64-gb-2026-q1")
+    cost = f"TLC flash cost {flash:.3g} USD per GB ({when}), DRAM {dram:.3g} ({then}), {significant(dram / flash, 2)} times as much"
+    mine = f"one session here takes {significant(session_bytes / 1e9 * flash, 2)} USD of flash"
+    return f"{watt}. By press reports {cost}; {mine}. In its slot one drive reads {format_bytes(read)}/s."
 
 
 def refill_frame(amount: float) -> pd.DataFrame:

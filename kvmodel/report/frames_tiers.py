@@ -150,7 +150,7 @@ def hop_sources(place: Node, tier_id: str) -> list[str]:
 
 
 def check_frame(tier_id: str, model: Card | None = None) -> pd.DataFrame:
-    """Return the three checks of one tier as text: what the article prints, what devices give, the denominator, the verdict and its condition."""
+    """Return the three checks of one tier as text: what the article prints, what devices give, the denominator, and what the range is of."""
     bases = {"capacity": "bytes", "bandwidth": "bytes_per_s", "time_scale": "seconds"}
     rows = []
     for c in checks(model):
@@ -159,7 +159,7 @@ def check_frame(tier_id: str, model: Card | None = None) -> pd.DataFrame:
             ours, each = _ends(text, c.ours_low, c.ours_high), _ends(text, c.accelerator_low, c.accelerator_high)
             rows.append({
                 "quantity": c.quantity.replace("_", " "), "article": c.words, "devices": ours, "denominator": c.per,
-                "one accelerator": each, "verdict": c.verdict, "condition": c.condition, "basis": c.basis,
+                "one accelerator": each, "basis": c.basis,
             })  # fmt: skip
     return pd.DataFrame(rows)
 
