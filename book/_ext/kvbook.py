@@ -32,7 +32,7 @@ def start(app, config):
     write_vendor(Path(app.confdir, config.html_static_path[0]))
     figures = Path(app.srcdir, "_figures")
     if config.nb_execution_mode != "off" and "KVMODEL_RUN" not in os.environ:  # a run brings executed chapters and their figures
-        os.environ["KVMODEL_BUILD"] = str(app.srcdir)
+        os.environ |= {"KVMODEL_BUILD": str(app.srcdir), "KVMODEL_EXECUTED": str(Path(app.outdir).parent / "jupyter_execute")}
         shutil.rmtree(figures, ignore_errors=True)
         Path(app.doctreedir, "environment.pickle").unlink(missing_ok=True)
     (figures / "figures").mkdir(parents=True, exist_ok=True)

@@ -140,9 +140,9 @@ def read_headlines(notebook: Path) -> list[dict[str, Any]]:
 
 def executed_notebooks() -> Path:
     """Return the folder of the notebooks as this execution has them: of a run, of a build of the book (which reads gathering chapters last), else committed."""
-    for name, place in (("KVMODEL_RUN", "book"), ("KVMODEL_BUILD", "_build/jupyter_execute/book")):
+    for name in ("KVMODEL_RUN", "KVMODEL_EXECUTED"):
         if os.environ.get(name):
-            return Path(os.environ[name]) / place
+            return Path(os.environ[name]) / "book"
     return book_root() / "book"
 
 
@@ -167,7 +167,7 @@ def table(data: pd.DataFrame, *, caption: str, units: Mapping[str, str] | None =
 
 def _numeric(column: "pd.Series[Any]") -> bool:
     texts = [str(v) for v in column if str(v) not in ("", "-", "–")]
-    return bool(texts) and all(t.lstrip("-+~<>≈ ")[:1].isdigit() for t in texts)
+    return bool(texts) and all(t.lstrip("-+~<>≈* ")[:1].isdigit() and len(t) <= 24 for t in texts)  # longer ones are words that begin with a number
 
 
 def _cell(value: Any) -> str:

@@ -111,7 +111,7 @@ def test_only_a_front_end_that_can_answer_is_a_person(monkeypatch: pytest.Monkey
 
 def test_gathering_pages_read_the_notebooks_of_their_own_execution(monkeypatch: pytest.MonkeyPatch) -> None:
     assert executed_notebooks() == Path(__file__).parents[2] / "book"
-    monkeypatch.setenv("KVMODEL_BUILD", "/b")
-    assert executed_notebooks() == Path("/b/_build/jupyter_execute/book")
+    monkeypatch.setenv("KVMODEL_EXECUTED", "/b")
+    assert executed_notebooks() == Path("/b/book")
     monkeypatch.setenv("KVMODEL_RUN", "/r")
     assert executed_notebooks() == Path("/r/book")
