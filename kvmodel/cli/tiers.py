@@ -6,6 +6,7 @@ from typing import Any
 from kvmodel.claims import claims, judge, told
 from kvmodel.cli.common import add_json, columns, emit
 from kvmodel.hardware import node, spec_ids
+from kvmodel.report.record import SOURCE_KEYS, load_sources
 from kvmodel.specfile import SPECS, Spec, Value, read_spec, shown
 from kvmodel.tier_checks import checks
 from kvmodel.tiers import Tier, narrowest, rate, tier, tier_ids
@@ -33,8 +34,8 @@ def run_tiers(args: argparse.Namespace) -> None:
         found = [(c, judge(claims()[c.id])) for c in checks() if c.tier == t.id]
         documents = [c.plain() | {"verdict": j.verdict, "inputs": dict(j.inputs), "condition": dict(j.condition)} for c, j in found]
         table = [[c.quantity, c.words, _range(c.ours_low, c.ours_high, c.quantity), c.per, j.verdict, told(j.condition)] for c, j in found]
-        lines = [*_tier_lines(t), *columns([["checked", "article", "devices", "per", "verdict", "if"], *table])]
-        emit(args, _tier_json(t) | {"checks": documents}, lines)
+        lines = [*_tier_lines(t), *_cited_lines(t.spec), *columns([["checked", "article", "devices", "per", "verdict", "if"], *table])]
+        emit(args, _tier_json(t) | {"checks": documents, "references": _cited(t.spec)}, lines)
         return
     tiers = [tier(i) for i in tier_ids()]
     rows = [["tier", "article: capacity", "article: bandwidth", "article: time", "fixed part of a load"]]
@@ -63,9 +64,9 @@ def run_hardware(args: argparse.Namespace) -> None:
             raise refuse("hardware", args.name, "an id that kvmodel hardware lists", spec_ids())
         found = _read(args.name)
         ways = _ways(found)
-        document = found.plain() | ({"tiers": ways} if ways else {})
+        document = found.plain() | ({"tiers": ways} if ways else {}) | {"references": _cited(found)}
         told = [f"from {t} to one accelerator: {shown('bytes_per_s', w['bytes_per_s_per_accelerator'])}, through {w['bottleneck']}" for t, w in ways.items()]
-        emit(args, document, [f"{found.id}: {found.name} ({found.kind})", *_text_lines(found), *_value_lines(found), *told])
+        emit(args, document, [f"{found.id}: {found.name} ({found.kind})", *_text_lines(found), *_value_lines(found), *told, *_cited_lines(found)])
         return
     specs = sorted((_read(i) for i in spec_ids()), key=lambda s: (("node", "accelerator", "link", "device").index(s.kind), s.id))
     rows = [["id", "class", "name", "capacity", "rate"], *([s.id, s.kind, s.name, _first(s, "bytes"), _first(s, "bytes_per_s")] for s in specs)]
@@ -102,6 +103,16 @@ def _words(v: Any) -> str:
 def _value_lines(s: Spec) -> list[str]:
     rows = [[k, _shown(v), v.kind, v.date, " ".join(v.sources), v.note] for k, v in s.values.items()]
     return columns([["value", "", "kind", "date", "sources", "note"], *rows])
+
+
+def _cited(s: Spec) -> dict[str, dict[str, str]]:
+    """The sources of a spec by id: title, producer, address and dates, as far as they are known."""
+    known = load_sources()
+    return {name: {key: text for key in SOURCE_KEYS if (text := getattr(known[name], key))} for name in s.sources}
+
+
+def _cited_lines(s: Spec) -> list[str]:
+    return [f"source {name}: {', '.join(facts.values())}" for name, facts in _cited(s).items()]
 
 
 def _shown(v: Value) -> str:

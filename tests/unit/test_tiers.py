@@ -246,6 +246,8 @@ def test_tiers_command_shows_one_in_full(capsys, name):
     assert [c["verdict"] for c in document["checks"]] == [judge(claims()[c["id"]]).verdict for c in document["checks"]]
     assert len(document["checks"]) == 3
     assert document["fixed_s"] == tier(name).fixed_s
+    assert set(document["references"]) == set(document["sources"])
+    assert all(facts["title"] for facts in document["references"].values())
     assert main(["tiers", name]) == 0
     assert "sources" in capsys.readouterr().out
 
