@@ -195,5 +195,9 @@ def pairs(data: pd.DataFrame, *, title: str) -> alt.LayerChart:
     )
     filled = base.transform_filter("datum.kind == 'measured'").mark_point(filled=True, size=90, opacity=1)
     hollow = base.transform_filter("datum.kind != 'measured'").mark_point(filled=False, size=90, strokeWidth=2, opacity=1)
-    named = base.transform_filter(alt.FieldEqualPredicate(field="name", equal=order[0])).mark_text(dy=-13, fontWeight="bold").encode(text="what:N")
-    return alt.layer(filled, hollow, named).properties(width=plot_width(order), height=alt.Step(26))
+    first = base.transform_filter(alt.FieldEqualPredicate(field="name", equal=order[0]))
+    named = [
+        first.transform_filter(f"datum.what == '{what}'").mark_text(dy=-13, align=align, dx=dx, fontWeight="bold").encode(text="what:N")
+        for what, align, dx in (("read", "left", -4), ("write", "right", 4))
+    ]
+    return alt.layer(filled, hollow, *named).properties(width=plot_width(order), height=alt.Step(26))

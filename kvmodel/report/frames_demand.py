@@ -192,9 +192,13 @@ def effect_rows(year: int, rule: str) -> pd.DataFrame:
 
 
 def input_words() -> pd.DataFrame:
-    """Return the inputs of the fleet with range, kind, source and reason."""
-    rows = [(WORDS[n], _shown(i, i.low), _shown(i, i.value), _shown(i, i.high), i.unit, i.kind, " ".join(i.sources), i.why) for n, i in inputs().items()]
-    return pd.DataFrame(rows, columns=["input", "low end", "value", "high end", "unit", "kind", "source", "why"])
+    """Return the inputs of the fleet in words: value and ends, kind, and why, with the sources."""
+    rows = []
+    for name, i in inputs().items():
+        unit = "" if i.unit == "s" else i.unit.replace("x/year", "times a year")
+        value = f"**{_shown(i, i.value)}** ({_shown(i, i.low)} to {_shown(i, i.high)}) {unit}"
+        rows.append((WORDS[name], value, i.kind, f"{i.why} ({', '.join(i.sources)})"))
+    return pd.DataFrame(rows, columns=["input", "value (low to high end)", "kind", "why, and sources"])
 
 
 def _shown(i: Input, value: float) -> str:
@@ -249,9 +253,7 @@ def thing_words() -> pd.DataFrame:
             "thing": table["thing"],
             "tokens": [f"{t:,.0f}" for t in table["tokens"]],
             **sizes,
-            "kind": table["kind"],
-            "basis": table["basis"],
-            "source": table["source"],
+            "basis": [f"{kind}: {basis} ({source})" for kind, basis, source in zip(table["kind"], table["basis"], table["source"])],
         }
     )
 
