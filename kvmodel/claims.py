@@ -192,6 +192,18 @@ def shown(value: float, unit: str) -> str:
     return format_seconds(value) if unit == "s" else significant(value)
 
 
+def with_unit(value: float, unit: str) -> str:
+    """Return a value of the ledger in words, with its unit where the words do not say it.
+
+    Examples
+    --------
+    >>> with_unit(46.3, "accelerator-seconds"), with_unit(0.667, "share")
+    ('46.3 accelerator-seconds', '0.667')
+    """
+    plain = unit in ("bytes", "bytes/s", "s", "share", "ratio", "printed over right", "rank")
+    return shown(value, unit) + ("" if plain else f" {unit}")
+
+
 def told(inputs: Mapping[str, Any]) -> str:
     """Return inputs in words.
 

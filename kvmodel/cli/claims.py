@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from kvmodel.claims import Judgement, claims, judge, judge_all, shown, told
+from kvmodel.claims import Judgement, claims, judge, judge_all, shown, told, with_unit
 from kvmodel.cli.common import add_json, columns, emit
 from kvmodel.units import refuse
 
@@ -41,6 +41,6 @@ def explained(j: Judgement) -> list[str]:
     if j.condition:
         lines.append(f"holds if: {told(j.condition)}")
     if o is not None and o.readings:
-        lines.append(f"readings: {'; '.join(f'{r.label} {shown(r.value, r.unit)}' for r in o.readings)}")
+        lines.append(f"readings: {'; '.join(f'{r.label} {with_unit(r.value, r.unit)}' for r in o.readings)}")
     lines += [f"note: {j.note}"] if j.note else []
     return [*lines, f"would change it: {c.change}", f"confidence: {c.confidence}; chapter: {c.chapter}; sources: {' '.join(c.sources)}"]

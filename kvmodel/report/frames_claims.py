@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from kvmodel.claims import DEFAULTS, VERDICTS, Claim, Judgement, claims, judge, shown, told
+from kvmodel.claims import DEFAULTS, VERDICTS, Claim, Judgement, claims, judge, shown, told, with_unit
 from kvmodel.report.theme import CATEGORY_COLOURS
 
 MEANING = {
@@ -88,7 +88,7 @@ def entry(j: Judgement) -> str:
     if j.condition:
         lines.append(f"- *Holds if:* {told(j.condition)}.")
     if o is not None and o.readings:
-        lines.append(f"- *Other readings:* {'; '.join(f'{r.label}: {shown(r.value, r.unit)}{_unit(r.unit)}' for r in o.readings)}.")
+        lines.append(f"- *Other readings:* {'; '.join(f'{r.label}: {with_unit(r.value, r.unit)}' for r in o.readings)}.")
     lines += [f"- {j.note[0].upper()}{j.note[1:]}."] if j.note else []
     figure = f", {{numref}}`fig-{c.figure}`" if c.figure else ""
     lines.append(f"- *Would change it:* {c.change}. *Confidence:* {c.confidence}. *Worked out in* [{c.chapter}]({c.chapter}.ipynb){figure}.")
@@ -102,11 +102,7 @@ def entries(judged: Sequence[Judgement]) -> str:
 
 def number(c: Claim, value: float) -> str:
     """Return a value with its unit as prose has it."""
-    return f"{shown(value, c.unit)}{_unit(c.unit)}"
-
-
-def _unit(unit: str) -> str:
-    return "" if unit in ("bytes", "bytes/s", "s", "share", "ratio", "printed over right", "rank") else f" {unit}"
+    return with_unit(value, c.unit)
 
 
 def _range(j: Judgement) -> str:

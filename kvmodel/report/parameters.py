@@ -43,7 +43,7 @@ class Rule:
 
 
 def _whole(low: int, high: int, parse: Callable[[object, str], int], units: str) -> Rule:
-    words = f"a whole number from {low:,} to {high:,}{units}"
+    words = f"a whole number from {low} to {high}{units}" if high < 10_000 else f"a whole number from {low:,} to {high:,}{units}"  # a year has no comma
 
     def read(name: str, value: Any) -> int:
         number = low - 1 if isinstance(value, bool) else parse(value, name)
