@@ -17,7 +17,7 @@ from kvmodel.report.publish import write_folder
 from kvmodel.report.record import FigureRecord
 
 LEAST = {"data": {"values": [{}]}, "mark": "point"}
-PAUSE = 0.05  # seconds between two looks
+PAUSE = 0.02  # seconds between two looks
 
 
 def foot(record: FigureRecord) -> str:

@@ -53,11 +53,13 @@ def wrap(text: str, pixels: float, size: float, *, bold: bool = False) -> list[s
 
 def plate(svg: str, foot: str) -> str:
     """Return the picture on a white plate with the foot line below it: what a picture says of itself when it is pasted into a slide."""
-    width, height = (float(re.findall(rf'<svg[^>]*\s{side}="([\d.]+)', svg)[0]) for side in ("width", "height"))
+    start, body = svg.index("<svg"), svg.index(">", svg.index("<svg")) + 1
+    width, height = (float(re.findall(rf'\s{side}="([\d.]+)', svg[start:body])[0]) for side in ("width", "height"))
     lines = wrap(foot, width - 16, FOOT_SIZE)
     whole = height + len(lines) * FOOT_LINE + 4
     style = f'font-family="{FONT}" font-size="{FOOT_SIZE}" fill="{QUIET}"'
     texts = "".join(f'<text x="8" y="{height + (n + 0.7) * FOOT_LINE:g}" {style}>{escape(line)}</text>' for n, line in enumerate(lines))
     spaces = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
     head = f'<svg {spaces} width="{width:g}" height="{whole:g}" viewBox="0 0 {width:g} {whole:g}">'
-    return f'{head}<rect width="{width:g}" height="{whole:g}" fill="#ffffff"/>{svg}{texts}</svg>'
+    inside = svg[body : svg.rindex("</svg>")]  # no picture in a picture: it would take twice as long to draw
+    return f'{head}<rect width="{width:g}" height="{whole:g}" fill="#ffffff"/>{inside}{texts}</svg>'

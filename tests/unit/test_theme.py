@@ -56,14 +56,15 @@ def test_neighbouring_tiers_differ_for_everyone_and_in_grey(vision: str | None) 
 
 
 def test_the_plate_holds_the_picture_and_its_foot_line() -> None:
-    picture = '<svg width="400" height="100" viewBox="0 0 400 100"></svg>'
+    picture = '<svg width="400" height="100" viewBox="0 0 400 100"><g id="chart"/></svg>'
     foot = "id · v1 · data: " + "a long producer & co, " * 8
     drawn = plate(picture, foot)
     lines = wrap(foot, 400 - 16, FOOT_SIZE)
     assert len(lines) > 1
     assert drawn.count("<text") == len(lines)
     assert "&amp; co" in drawn
-    assert picture in drawn
+    assert drawn.count("<svg") == drawn.count("</svg>") == 1
+    assert '<g id="chart"/>' in drawn
     assert 'width="400"' in drawn[:200]
 
 
