@@ -78,6 +78,7 @@ class Watched:
 
     def __init__(self, browser: Browser, width: int = DESK, scheme: Any = "light", home: str = "file:", **options: Any) -> None:
         self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
+        self.context.set_default_timeout(180_000)  # a busy machine is no finding
         self.page: Page = self.context.new_page()
         self.errors: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
