@@ -7,6 +7,8 @@ from html import escape, unescape
 from pathlib import Path
 
 from docutils import nodes
+from sphinx import builders
+from sphinx.util.parallel import make_chunks
 
 from kvmodel import __version__
 from kvmodel.report.cells import executed_notebooks
@@ -48,10 +50,21 @@ def read_in_order(app, env, docnames):
     side_by_side = app.builder._read_parallel
 
     def read(names, nproc):
-        side_by_side([name for name in names if name not in late], nproc)
+        free = [name for name in names if name not in late]
+        notebooks = {name for name in free if str(env.doc2path(name)).endswith(".ipynb")}
+        builders.make_chunks = _one_each
+        try:
+            side_by_side(sorted(free, key=lambda name: name not in notebooks), nproc)
+        finally:
+            builders.make_chunks = make_chunks
         app.builder._read_serial(late)
 
     app.builder._read_parallel = read
+
+
+def _one_each(names, nproc, maxbatch=10):
+    """Chapters take from one second to ten: whoever is free takes the next, and no batch of long ones waits for a core."""
+    return [[name] for name in names]
 
 
 def tidy_page(app, pagename, templatename, context, doctree):
