@@ -158,7 +158,7 @@ def table(data: pd.DataFrame, *, caption: str, units: Mapping[str, str] | None =
     """
     units = units or {}
     number = [pd.api.types.is_numeric_dtype(data[c]) or _numeric(data[c]) for c in data.columns]
-    heads = [f"{_cell(c)} ({units[c]})" if units.get(c) else _cell(c) for c in data.columns]
+    heads = [f"{_cell(c)} ({units[c]})" if units.get(c) not in (None, "", c) else _cell(c) for c in data.columns]
     rows = [[_cell(v) for v in row] for row in data.itertuples(index=False)]
     body = [f"| {' | '.join(r)} |" for r in [heads, ["--:" if n else ":--" for n in number], *rows]]
     text = "\n".join([f":::{{table}} {' '.join(caption.split())}", *([f":name: {name}"] if name else []), "", *body, ":::"])

@@ -150,7 +150,7 @@ def hop_sources(place: Node, tier_id: str) -> list[str]:
 
 
 def check_frame(tier_id: str, model: Card | None = None) -> pd.DataFrame:
-    """Return the three checks of one tier as text: what the article prints, what devices give, the denominator, and what the range is of."""
+    """Return the three checks of one tier as text: what the article prints, what devices give, by which denominator, and what the range is of."""
     bases = {"capacity": "bytes", "bandwidth": "bytes_per_s", "time_scale": "seconds"}
     rows = []
     for c in checks(model):
@@ -158,7 +158,7 @@ def check_frame(tier_id: str, model: Card | None = None) -> pd.DataFrame:
             text = partial(shown, bases[c.quantity])
             ours, each = _ends(text, c.ours_low, c.ours_high), _ends(text, c.accelerator_low, c.accelerator_high)
             rows.append({
-                "quantity": c.quantity.replace("_", " "), "article": c.words, "devices": ours, "denominator": c.per,
+                "quantity": c.quantity.replace("_", " "), "article": c.words, "devices": f"{ours}, {c.per}",
                 "one accelerator": each, "basis": c.basis,
             })  # fmt: skip
     return pd.DataFrame(rows)

@@ -14,18 +14,18 @@ from kvmodel.units import KvError
 
 PYRAMID = "memory-pyramid"
 PLATFORM = "h100-8"  # the node of the pyramid picture
-# What the front page says, in its order: headline id, and the words before its number.
+# What the front page says, in its order: headline id, and the words before its number, with the parameters of its chapter.
 SELECTED = {
     "kv-llama-70b-100k": "KV cache of one request of 100,000 tokens on Llama-3.3-70B",
     "kv-llama-405b-1m": "The same at one million tokens on Llama-3.1-405B",
-    "serving-users": "Users with such requests that one server of eight H100 holds beside the weights",
-    "main-load": "One such session back from host memory",
-    "context-load": "One such session back from flash in the server",
-    "pyramid-speedup": "Recomputing it against loading it from host memory",
+    "serving-users": "Users of {context_tokens} tokens on {model} that one {platform} node holds beside the weights",
+    "main-load": "One session of {context_tokens} tokens on {model} back from host memory",
+    "context-load": "The same session back from flash in the server",
+    "pyramid-speedup": "Recomputing a session of {context_tokens} tokens against loading it from host memory",
     "reuse-hour": "Prompt blocks that coding agents find again if KV is kept for an hour",
-    "growth-windows": "Growth of the longest context windows, mid-2023 to mid-2025",
+    "growth-windows": "Growth of context windows released from {start} to {end}",
     "growth-kv-per-token": "KV bytes per token of new models, against those of the year before",
-    "demand-world-bytes": "KV that chat and agents worldwide keep at one time in 2026 (estimate; the range is an envelope)",
+    "demand-world-bytes": "KV that chat and agents worldwide keep at one time in {year} (estimate; the range is an envelope)",
 }
 README = ("kv-llama-70b-100k", "kv-llama-405b-1m", "serving-users")
 PICTURE = "book/_assets/pyramid.svg"
@@ -33,7 +33,7 @@ README_MARKS = ("<!-- headlines -->", "<!-- /headlines -->")
 
 
 def headlines(folder: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Return every headline of the executed chapters by id, in reading order of the files.
+    """Return every headline of the executed chapters by id, in reading order of the files, each with its chapter's `parameters` in words.
 
     Raises
     ------
@@ -41,11 +41,25 @@ def headlines(folder: Path | None = None) -> dict[str, dict[str, Any]]:
     """
     found: dict[str, dict[str, Any]] = {}
     for path in sorted((folder or executed_notebooks()).glob("*.ipynb")):
-        for record in read_headlines(path):
+        records = read_headlines(path)
+        parameters = _parameters(path) if records else {}
+        for record in records:
             if record["id"] in found:
                 raise KvError(f"headline: {record['id']!r} stands in {found[record['id']]['chapter']} and in {record['chapter']}; accepted: an id used once")
-            found[record["id"]] = record
+            found[record["id"]] = record | {"parameters": parameters}
     return found
+
+
+def _parameters(notebook: Path) -> dict[str, str]:
+    from kvmodel.report.chapters import Chapter
+    from kvmodel.report.cite import shown
+
+    return {p.name: shown(p.default) for p in Chapter(notebook).parameters.values()}
+
+
+def words(name: str, record: Mapping[str, Any]) -> str:
+    """Return what the front page says before the number of a headline."""
+    return SELECTED[name].format(**record["parameters"])
 
 
 def selected(found: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
@@ -58,7 +72,7 @@ def selected(found: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     missing = [name for name in SELECTED if name not in found]
     if missing:
         raise KvError(f"front page: no chapter records the headline {missing[0]!r}; accepted: an id that a chapter records")
-    rows = [(f"{words} `{i}`", found[i]["text"], span(found[i]), f"[{found[i]['chapter']}]({found[i]['chapter']}.ipynb)") for i, words in SELECTED.items()]
+    rows = [(f"{words(i, found[i])} `{i}`", found[i]["text"], span(found[i]), f"[{found[i]['chapter']}]({found[i]['chapter']}.ipynb)") for i in SELECTED]
     return pd.DataFrame(rows, columns=["what, and the id to cite", "number", "range", "worked out in"])
 
 
@@ -113,7 +127,7 @@ def pyramid_words(data: pd.DataFrame) -> dict[str, Any]:
 
 def write_headlines(site: Path, folder: Path) -> Path:
     """Write `headlines.json` of a built site: every headline with unit, range, chapter and the hash of its chapter's parameters; returns its path."""
-    rows = [record | {"parameters_hash": _hash(folder / f"{record['chapter']}.ipynb")} for record in headlines(folder).values()]
+    rows = [r | {"parameters_hash": _hash(folder / f"{r['chapter']}.ipynb")} for r in headlines(folder).values()]
     document = {"book": BOOK, "version": __version__, "headlines": rows}
     path = site / "headlines.json"
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -129,7 +143,7 @@ def _hash(notebook: Path) -> str:
 
 def readme(text: str, found: Mapping[str, Mapping[str, Any]]) -> str:
     """Return README with its three headline numbers as the chapters have them."""
-    lines = [f"- {SELECTED[i]}: **{found[i]['text']}** ({span(found[i])})" for i in README]
+    lines = [f"- {words(i, found[i])}: **{found[i]['text']}** ({span(found[i])})" for i in README]
     before, rest = text.split(README_MARKS[0])
     return f"{before}{README_MARKS[0]}\n{chr(10).join(lines)}\n{README_MARKS[1]}{rest.split(README_MARKS[1])[1]}"
 

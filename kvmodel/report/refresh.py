@@ -39,9 +39,11 @@ def main(names: Iterable[str]) -> None:
 
 
 def _derived(root: Path) -> None:
+    from kvmodel.report.front import write_readme
     from kvmodel.report.lock import write_lock
 
     write_lock(root)
+    write_readme(root)
 
 
 if __name__ == "__main__":
