@@ -48,7 +48,7 @@ notebooks: $(READY)  ## every chapter says what it said when it was committed
 	$(BIN)/pytest -o addopts= -q --nbval -n 2 --dist loadscope book/*.ipynb
 
 browser: $(READY)  ## every page of the built book, in chromium
-	$(BIN)/pytest tests/book -n 2 --dist loadfile -rs
+	$(BIN)/pytest tests/book -n 2 --dist worksteal -rs
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name it with: make PYTHON=python3.12")'
